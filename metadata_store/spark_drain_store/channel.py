@@ -1,0 +1,80 @@
+"""The two stores of one application: requests, written by whoever drains, and reports, written by the agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_drain_store.file import FileStore
+from spark_drain_store.memory import MemoryStore
+from spark_drain_store.namespaced import NamespacedStore
+from spark_drain_store.protocol import MetadataStore, StoreError
+
+__all__ = ["DRAIN_NAMESPACE", "Channel", "config_map_names", "open_channel"]
+
+DRAIN_NAMESPACE = "drain-v1"
+"""Key namespace of drain notifications and drain reports; the key behind it is the notification's uuid."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The drain messages of one application.
+
+    Two stores, because each has one writer only: neither side can lose an update of the other.
+
+    Parameters
+    ----------
+    requests
+        Drain notifications by uuid; written by the operator or the ``drain`` command.
+    reports
+        Drain reports by uuid; written by the driver agent.
+    """
+
+    requests: MetadataStore
+    reports: MetadataStore
+
+    @classmethod
+    def over(cls, requests: MetadataStore, reports: MetadataStore) -> Channel:
+        """Return the drain namespace of two whole stores."""
+        return cls(NamespacedStore(requests, DRAIN_NAMESPACE), NamespacedStore(reports, DRAIN_NAMESPACE))
+
+    @classmethod
+    def in_memory(cls) -> Channel:
+        """Return a channel within this process."""
+        return cls.over(MemoryStore(), MemoryStore())
+
+
+def config_map_names(application: str, kind: str = "SparkApplication") -> tuple[str, str]:
+    """Return the names of the two ConfigMaps of an application: requests, reports."""
+    stem = f"{kind.lower()}-{application}-drain"
+    return f"{stem}-requests", f"{stem}-reports"
+
+
+def open_channel(location: str) -> Channel:
+    """Open the metadata store that a command line or a Spark conf names.
+
+    Parameters
+    ----------
+    location
+        ``file:DIR``, or ``configmap:NAMESPACE/APP`` with APP the name of a SparkApplication (``KIND:APP`` for another kind).
+
+    Raises
+    ------
+    StoreError
+        The location has another form, or the kubernetes package is missing.
+    """
+    scheme, _, rest = location.partition(":")
+    if scheme == "file" and rest:
+        folder = Path(rest)
+        return Channel.over(FileStore(folder / "requests"), FileStore(folder / "reports"))
+    if scheme == "configmap":
+        namespace, _, application = rest.partition("/")
+        kind, _, name = application.rpartition(":")
+        if namespace and name and "/" not in name:
+            try:
+                from spark_drain_store.configmap import open_config_maps
+            except ImportError as error:
+                raise StoreError(f"metadata store {location!r} needs the kubernetes package: install spark-drain[agent]") from error
+            requests, reports = open_config_maps(namespace, config_map_names(name, kind or "SparkApplication"))
+            return Channel.over(requests, reports)
+    raise StoreError(f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")

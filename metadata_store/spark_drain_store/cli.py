@@ -1,0 +1,115 @@
+"""The ``drain`` command: Samza's DrainUtils for people and scripts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from spark_drain_store.channel import Channel, open_channel
+from spark_drain_store.drains import DrainAlreadyActiveError, Drains, withdraw_notification, write_notification
+from spark_drain_store.messages import DrainNotification, DrainState
+from spark_drain_store.options import MODES, DrainOptions, UnsupportedOptionError
+from spark_drain_store.protocol import StoreError
+
+__all__ = ["main", "shown"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m spark_drain_store", description="Request, watch and withdraw drains through a metadata store."
+    )
+    parser.add_argument("--metadata-store", required=True, metavar="LOCATION", help="file:DIR or configmap:NAMESPACE/APPLICATION")
+    topics = parser.add_subparsers(dest="topic", required=True, metavar="TOPIC")
+    drain = topics.add_parser("drain", help="drains of the application").add_subparsers(dest="verb", required=True, metavar="VERB")
+    write = drain.add_parser("write", help="request a drain; prints its uuid")
+    write.add_argument("--run-id", help="only this run (spark.app.id); default: the run that sees it first")
+    write.add_argument("--mode", default="Drain", help=f"one of {', '.join(MODES)}; default Drain")
+    write.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="for example checkpoint.policy=Reseed; repeatable"
+    )
+    drain.add_parser("show", help="print all drains as JSON")
+    withdraw = drain.add_parser("withdraw", help="ask for a drain to be undone, as long as it can be")
+    withdraw.add_argument("uuid")
+    cleanup = drain.add_parser("cleanup", help="remove finished drains; this lets a drained application end")
+    cleanup.add_argument("--all", action="store_true", help="remove unfinished ones too")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns 0, or 1 with one line on standard error."""
+    options = _parser().parse_args(arguments)
+    try:
+        channel = open_channel(options.metadata_store)
+        if options.verb == "write":
+            print(_write(channel, options.run_id, options.mode, options.option))
+        elif options.verb == "show":
+            print(json.dumps(shown(Drains.read(channel)), indent=2))
+        elif options.verb == "withdraw":
+            if withdraw_notification(channel, options.uuid) is None:
+                raise StoreError(f"there is no drain {options.uuid!r}: `drain show` lists them")
+        else:
+            print(json.dumps({"removed": _cleanup(channel, everything=options.all)}))
+    except (StoreError, DrainAlreadyActiveError, UnsupportedOptionError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _write(channel: Channel, run_id: str | None, mode: str, pairs: Sequence[str]) -> str:
+    options = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UnsupportedOptionError(f"--option {pair!r} must be NAME=VALUE")
+        options[name] = value
+    DrainOptions.parse(mode, options)
+    notification = DrainNotification(uuid=str(uuid.uuid4()), created_at=datetime.now(UTC), run_id=run_id, mode=mode, options=options)
+    return write_notification(channel, notification).uuid
+
+
+def shown(drains: Drains) -> dict[str, Any]:
+    """Return the output of ``drain show`` as an object; a public format."""
+    rows: list[dict[str, Any]] = []
+    for uuid_, notification in drains.notifications.items():
+        report = drains.reports.get(uuid_)
+        if report is None:
+            rows.append(
+                {
+                    "uuid": uuid_,
+                    "runId": notification.run_id,
+                    "state": str(DrainState.REQUESTED),
+                    "reason": "",
+                    "message": "",
+                    "queries": [],
+                }
+            )
+            continue
+        row = report.as_object()
+        rows.append({"uuid": uuid_, "runId": report.runs[-1] if report.runs else notification.run_id, "state": str(report.state), **row})
+    rows += [
+        {"uuid": uuid_, "runId": report.runs[-1] if report.runs else None, "state": str(report.state), **report.as_object()}
+        for uuid_, report in drains.reports.items()
+        if uuid_ not in drains.notifications
+    ]
+    result: dict[str, Any] = {"drains": rows}
+    if drains.malformed:
+        result["malformed"] = list(drains.malformed)
+    return result
+
+
+def _cleanup(channel: Channel, *, everything: bool) -> list[str]:
+    drains = Drains.read(channel)
+    removed = [
+        uuid_
+        for uuid_ in {**drains.notifications, **drains.reports}
+        if everything or uuid_ not in drains.notifications or (uuid_ in drains.reports and drains.reports[uuid_].state.finished)
+    ]
+    # Notifications first: a report without its notification is history, a notification without its report would be a new request.
+    channel.requests.write({uuid_: None for uuid_ in removed if uuid_ in drains.notifications})
+    channel.reports.write({uuid_: None for uuid_ in removed if uuid_ in drains.reports})
+    return removed

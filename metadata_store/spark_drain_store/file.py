@@ -1,0 +1,130 @@
+"""A metadata store in a folder: one file per key, so that a person can read it with ``cat``."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from spark_drain_store.protocol import ConflictError, Snapshot, StoreError, StoreUnavailableError, check_size
+
+__all__ = ["FileStore"]
+
+_KEY = re.compile(r"[A-Za-z0-9][-._A-Za-z0-9]*")  # what a ConfigMap accepts; it also keeps a key from leaving the folder
+_POLL_SECONDS = 0.1
+
+
+class FileStore:
+    """`MetadataStore` over a folder of one file system, shared by any number of processes of one machine.
+
+    Writers take turns by an advisory lock on ``.lock``. A write of several keys is not atomic for readers that ignore the lock;
+    `read` takes it too. The version is a digest of the contents, so it survives restarts and needs no counter.
+
+    Parameters
+    ----------
+    folder
+        Created on the first write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._closed = threading.Event()
+
+    @contextmanager
+    def _locked(self, *, exclusive: bool) -> Iterator[None]:
+        try:
+            descriptor = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise StoreUnavailableError(f"the metadata store {self._folder} cannot be opened: {error}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _entries(self) -> dict[str, str]:
+        try:
+            return {
+                path.name: path.read_bytes().decode("utf-8", errors="replace")
+                for path in sorted(self._folder.iterdir())
+                if _KEY.fullmatch(path.name) and path.is_file()
+            }
+        except OSError as error:
+            raise StoreUnavailableError(f"the metadata store {self._folder} cannot be read: {error}") from error
+
+    def read(self) -> Snapshot:
+        """See `MetadataStore.read`."""
+        if not self._folder.is_dir():
+            return Snapshot(version="", entries={})
+        with self._locked(exclusive=False):
+            entries = self._entries()
+        return Snapshot(version=_digest(entries), entries=entries)
+
+    def write(self, changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
+        """See `MetadataStore.write`."""
+        for key in changes:
+            if not _KEY.fullmatch(key):
+                raise StoreError(f"key {key!r} is not allowed: letters, digits, '-', '_' and '.', beginning with a letter or digit")
+        existed = self._folder.is_dir()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailableError(f"the metadata store {self._folder} cannot be created: {error}") from error
+        with self._locked(exclusive=True):
+            before = self._entries()
+            present = _digest(before) if existed else ""
+            if if_version is not None and if_version != present:
+                raise ConflictError(f"the store {self._folder} was written by somebody else: read it again")
+            after = {**before, **{key: value for key, value in changes.items() if value is not None}}
+            for key in [key for key, value in changes.items() if value is None]:
+                after.pop(key, None)
+            check_size(after)
+            try:
+                self._apply(before, after)
+            except OSError as error:
+                raise StoreUnavailableError(f"the metadata store {self._folder} cannot be written: {error}") from error
+        return _digest(after)
+
+    def _apply(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        for key, value in after.items():
+            if before.get(key) != value:
+                # Rename over the old file: a reader or a crash never sees half a message.
+                descriptor, name = tempfile.mkstemp(dir=self._folder, prefix=".new-")
+                with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                    stream.write(value)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                Path(name).replace(self._folder / key)
+        for key in before.keys() - after.keys():
+            (self._folder / key).unlink(missing_ok=True)
+
+    def watch(self, since: str, timeout: float) -> Snapshot | None:
+        """See `MetadataStore.watch`."""
+        deadline = time.monotonic() + timeout
+        while True:
+            snapshot = self.read()
+            if snapshot.version != since:
+                return snapshot
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or self._closed.wait(min(_POLL_SECONDS, remaining)):
+                return None
+
+    def close(self) -> None:
+        """End the watches of this object; the folder stays."""
+        self._closed.set()
+
+
+def _digest(entries: Mapping[str, str]) -> str:
+    digest = hashlib.sha256()
+    for key in sorted(entries):
+        for part in (key, entries[key]):
+            data = part.encode("utf-8", errors="surrogatepass")
+            digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,45 @@
+"""A view of a store that sees only the keys of one message type (Samza's NamespaceAwareCoordinatorStreamStore)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_drain_store.protocol import MetadataStore, Snapshot
+
+__all__ = ["NamespacedStore"]
+
+
+class NamespacedStore:
+    """`MetadataStore` over the keys ``<namespace>.<key>`` of another store; versions are those of the whole store.
+
+    Parameters
+    ----------
+    store
+        The store underneath; it is not closed by `close`, since other namespaces share it.
+    namespace
+        The message type and version of its format, such as ``drain-v1``.
+    """
+
+    def __init__(self, store: MetadataStore, namespace: str) -> None:
+        self._store = store
+        self._prefix = namespace + "."
+
+    def _view(self, snapshot: Snapshot) -> Snapshot:
+        entries = {key.removeprefix(self._prefix): value for key, value in snapshot.entries.items() if key.startswith(self._prefix)}
+        return Snapshot(version=snapshot.version, entries=entries)
+
+    def read(self) -> Snapshot:
+        """See `MetadataStore.read`."""
+        return self._view(self._store.read())
+
+    def write(self, changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
+        """See `MetadataStore.write`."""
+        return self._store.write({self._prefix + key: value for key, value in changes.items()}, if_version=if_version)
+
+    def watch(self, since: str, timeout: float) -> Snapshot | None:
+        """See `MetadataStore.watch`; also wakes up for a change in another namespace."""
+        snapshot = self._store.watch(since, timeout)
+        return None if snapshot is None else self._view(snapshot)
+
+    def close(self) -> None:
+        """Leave the shared store open."""
