@@ -1,0 +1,1 @@
+"""What `make` runs; not part of the distribution."""
