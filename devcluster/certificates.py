@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from devcluster.errors import DevclusterError, MissingPrerequisite
+from devcluster.errors import DevclusterError, MissingPrerequisiteError
 
 _DAYS = "3650"
 _CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
@@ -16,9 +16,9 @@ _CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 def _openssl(*arguments: str | Path) -> None:
     program = shutil.which("openssl")
     if program is None:
-        raise MissingPrerequisite("`openssl` was not found: apt-get install openssl")
+        raise MissingPrerequisiteError("`openssl` was not found: apt-get install openssl")
     command = [program, *(str(argument) for argument in arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         raise DevclusterError(f"`{' '.join(command)}` failed:\n{done.stderr.strip()}")
 

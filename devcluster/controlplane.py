@@ -116,21 +116,15 @@ class ControlPlane:
         if self.nodes:
             self.client.start("kube-scheduler", self._scheduler())
         # Made by the controller-manager; no pod is admitted in a namespace without it.
-        self._await(
-            "the first service account", "/api/v1/namespaces/default/serviceaccounts/default"
-        )
+        self._await("the first service account", "/api/v1/namespaces/default/serviceaccounts/default")
 
     def get(self, path: str) -> bytes:
         """Return the answer of the API server to a GET by the administrator."""
         context = ssl.create_default_context(cafile=str(self.folder / "pki" / "ca.crt"))
-        context.load_cert_chain(
-            self.folder / "pki" / "admin.crt", self.folder / "pki" / "admin.key"
-        )
+        context.load_cert_chain(self.folder / "pki" / "admin.crt", self.folder / "pki" / "admin.key")
         url = (self.endpoints.reachable or self.endpoints.url) + path
         # A proxy of the environment must not be asked for a loopback address.
-        opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-        )
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
         with opener.open(url, timeout=5) as answer:
             content: bytes = answer.read()
         return content
@@ -146,9 +140,7 @@ class ControlPlane:
                 last = error
             self.client.check("etcd", "kube-apiserver", "kube-controller-manager")
             time.sleep(0.1)
-        raise DevclusterError(
-            f"{what} was not ready after {_READY_SECONDS:.0f} s ({last}): see {self.folder}/log"
-        )
+        raise DevclusterError(f"{what} was not ready after {_READY_SECONDS:.0f} s ({last}): see {self.folder}/log")
 
     def _file(self, name: str) -> str:
         return str(self.pki / name)

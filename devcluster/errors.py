@@ -5,5 +5,5 @@ class DevclusterError(Exception):
     """Something went wrong; the message says what to do about it."""
 
 
-class MissingPrerequisite(DevclusterError):
+class MissingPrerequisiteError(DevclusterError):
     """A program or a right that the machine does not have."""

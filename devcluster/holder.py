@@ -113,7 +113,7 @@ class Holder:
         os.chdir(self.folder)  # a relative address fits into the 107 bytes of a socket's path
         with socket.socket(socket.AF_UNIX) as server:
             server.bind("holder.sock")
-            os.chmod("holder.sock", 0o600)
+            Path("holder.sock").chmod(0o600)
             server.listen()
             watched: list[Any] = [server, *([sys.stdin] if until_stdin_closes else [])]
             while True:

@@ -22,10 +22,14 @@ _START_SECONDS = 15.0
 _ANSWER_SECONDS = 15.0
 
 
-def holder_pid(folder: Path) -> int | None:
-    """Return the pid of the process that holds a cluster's folder, or None."""
+def lock_owner(file: Path) -> int | None:
+    """Return the pid of the process that has a lock on a file, or None.
+
+    A lock cannot be left behind, as a pid file can, and the pid is the one in
+    the caller's own pid namespace.
+    """
     try:
-        descriptor = os.open(folder / "holder.lock", os.O_RDWR)
+        descriptor = os.open(file, os.O_RDWR)
     except FileNotFoundError:
         return None
     try:
@@ -36,9 +40,12 @@ def holder_pid(folder: Path) -> int | None:
     return None if kind == fcntl.F_UNLCK else pid
 
 
-def launch(
-    folder: Path, *, prefix: Sequence[str] = (), tied: bool = False
-) -> subprocess.Popen[bytes]:
+def holder_pid(folder: Path) -> int | None:
+    """Return the pid of the process that holds a cluster's folder, or None."""
+    return lock_owner(folder / "holder.lock")
+
+
+def launch(folder: Path, *, prefix: Sequence[str] = (), tied: bool = False) -> subprocess.Popen[bytes]:
     """Start a holder and wait until it answers.
 
     Parameters
@@ -111,9 +118,7 @@ class Client:
         self.folder = folder
         self.inner = inner or folder
 
-    def start(
-        self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None
-    ) -> None:
+    def start(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
         """Start a daemon in the cluster's folder unless it runs already."""
         self._ask(
             {

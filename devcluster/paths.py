@@ -39,8 +39,5 @@ def cluster_dir(name: str) -> Path:
         If the name is not of that form.
     """
     if not _NAME.fullmatch(name):
-        raise DevclusterError(
-            f"--name {name!r}: use 1 to 32 lower case letters, digits and inner dashes, "
-            "for example --name e2e"
-        )
+        raise DevclusterError(f"--name {name!r}: use 1 to 32 lower case letters, digits and inner dashes, for example --name e2e")
     return clusters_dir() / name

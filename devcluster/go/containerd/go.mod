@@ -1,6 +1,6 @@
 module sparkdrain.io/devcluster/containerd
 
-go 1.26.8
+go 1.26.6
 
 tool (
 	github.com/containerd/containerd/v2/cmd/containerd

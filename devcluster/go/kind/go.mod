@@ -1,8 +1,10 @@
-module sparkdrain.io/devcluster/kind
+module sigs.k8s.io/kind/pkg/check-kind-config
 
-go 1.26.8
+go 1.26.0
 
 tool sigs.k8s.io/kind
+
+require sigs.k8s.io/kind v0.33.0
 
 require (
 	al.essio.dev/pkg/shellescape v1.5.1 // indirect
@@ -16,6 +18,5 @@ require (
 	github.com/spf13/pflag v1.0.5 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/sys v0.6.0 // indirect
-	sigs.k8s.io/kind v0.33.0 // indirect
 	sigs.k8s.io/yaml v1.4.0 // indirect
 )

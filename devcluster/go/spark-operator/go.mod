@@ -1,6 +1,6 @@
 module sparkdrain.io/devcluster/spark-operator
 
-go 1.26.8
+go 1.26.0
 
 tool github.com/kubeflow/spark-operator/v2/cmd/operator
 

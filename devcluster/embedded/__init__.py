@@ -1,0 +1,1 @@
+"""A whole cluster in namespaces of its own, without any container engine."""

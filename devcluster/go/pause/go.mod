@@ -1,0 +1,3 @@
+module sparkdrain.io/devcluster/pause
+
+go 1.26.0
