@@ -1,0 +1,55 @@
+"""The rendered chart, as the API server sees it."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devcluster.api import control_plane
+
+# What people set most; each rendering must be accepted as a whole.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "defaults": (),
+}
+
+
+def render(helm: Path, chart: Path, arguments: tuple[str, ...]) -> str:
+    """Return the manifests of a release, custom resource definitions included."""
+    command = [str(helm), "template", "spark-drain", str(chart), "--namespace", "spark-drain", "--include-crds", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def check_rendered(helm: Path, chart: Path) -> str | None:
+    """Apply every variant to a real API server with strict field validation; None, or what it refused."""
+    problems = []
+    with control_plane() as plane:
+        kubectl = str(plane.kubectl)
+        subprocess.run([kubectl, "create", "namespace", "spark-drain"], env=plane.environment(), capture_output=True, check=True)
+        for variant, arguments in VARIANTS.items():
+            try:
+                manifests = render(helm, chart, arguments)
+            except subprocess.CalledProcessError as error:
+                problems.append(f"{variant}: helm template failed: {error.stderr.strip()}")
+                continue
+            problems += [f"{variant}: {problem}" for problem in _described(manifests)]
+            command = [kubectl, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", "-"]
+            done = subprocess.run(command, env=plane.environment(), input=manifests, capture_output=True, text=True, check=False)
+            if done.returncode:
+                problems.append(f"{variant}: {done.stderr.strip()}")
+    return "\n".join(problems) or None
+
+
+def _described(manifests: str) -> list[str]:
+    """Return what is wrong with the set of objects as such."""
+    objects: list[dict[str, Any]] = [document for document in yaml.safe_load_all(manifests) if document]
+    names = [
+        f"{each.get('kind')} {each.get('metadata', {}).get('namespace', '')}/{each.get('metadata', {}).get('name')}" for each in objects
+    ]
+    problems = [f"{name} is rendered {names.count(name)} times" for name in sorted(set(names)) if names.count(name) > 1]
+    unmarked = [
+        name
+        for name, each in zip(names, objects, strict=True)
+        if each.get("kind") != "CustomResourceDefinition" and "app.kubernetes.io/name" not in each.get("metadata", {}).get("labels", {})
+    ]
+    return problems + [f"{name} lacks the label app.kubernetes.io/name" for name in unmarked]
