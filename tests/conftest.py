@@ -1,6 +1,5 @@
 """Order of the suites, and where their time goes."""
 
-import time
 from collections import defaultdict
 
 import pytest
@@ -9,7 +8,6 @@ from tools.phases import recorded
 
 # Cheap first: a wrong message format shows in seconds, not after the cluster is up.
 _LEVELS = ("unit", "spark", "apiserver", "cluster")
-_STARTED = time.monotonic()
 
 
 def _level(item: pytest.Item) -> str:
@@ -25,7 +23,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                spent[f"tests: {'/'.join(report.nodeid.split('/')[1:-1]) or 'root'}"] += report.duration
+                spent[f"tests: {'/'.join(report.nodeid.partition('::')[0].split('/')[1:-1]) or 'root'}"] += report.duration
     terminalreporter.section("where the time goes")
     for name, seconds in [*recorded(), *sorted(spent.items(), key=lambda item: -item[1])]:
         terminalreporter.write_line(f"{seconds:8.1f}s  {name}")

@@ -72,7 +72,7 @@ class Reader:
         """Parse a stored message of the given format version."""
         try:
             loaded = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise MalformedMessageError(f"{what} is not JSON ({error}): {text[:80]!r}") from error
         if not isinstance(loaded, dict):
             raise MalformedMessageError(f"{what} must be a JSON object, not {text[:80]!r}")
@@ -133,7 +133,7 @@ class Reader:
         """Return a UTC time."""
         try:
             return parse_time(self.text(name))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:  # year 1 or 9999 leaves the calendar when it is taken to UTC
             raise self._bad(name, "an RFC 3339 time with zone") from error
 
     def optional_time(self, name: str) -> datetime | None:
@@ -141,7 +141,9 @@ class Reader:
         return None if self._fields.get(name) is None else self.time(name)
 
     def _mapping(self, name: str) -> Mapping[str, Any]:
-        value = self._fields.get(name) or {}
+        value = self._fields.get(name)
+        if value is None:
+            return {}
         if not isinstance(value, dict):
             raise self._bad(name, "an object")
         return value
@@ -158,10 +160,15 @@ class Reader:
         value = self._mapping(name)
         if not all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in value.values()):
             raise self._bad(name, "an object of numbers")
-        return {key: float(item) for key, item in value.items()}
+        try:
+            return {key: float(item) for key, item in value.items()}
+        except OverflowError as error:
+            raise self._bad(name, "an object of numbers") from error
 
     def _list(self, name: str) -> list[Any]:
-        value = self._fields.get(name) or []
+        value = self._fields.get(name)
+        if value is None:
+            return []
         if not isinstance(value, list):
             raise self._bad(name, "a list")
         return value

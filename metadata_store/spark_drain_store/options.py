@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
@@ -108,6 +109,6 @@ def _names(value: str | None) -> tuple[str, ...] | None:
 def _count(name: str, value: str | None) -> int | None:
     if value is None:
         return None
-    if not value.isdigit():
+    if not re.fullmatch("[0-9]{1,9}", value):
         raise UnsupportedOptionError(f"option {name!r} must be a whole number, not {value!r}")
     return int(value)

@@ -1,0 +1,198 @@
+"""The drain command, run as people run it: a process of its own over a folder."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spark_drain_store import Channel, DrainReport, DrainState, QueryReport, open_channel
+from spark_drain_store.drains import Drains
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n")
+
+
+def argv(location: str, *words: str) -> list[str]:
+    return [sys.executable, "-m", "spark_drain_store", "--metadata-store", location, "drain", *words]
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return f"file:{tmp_path / 'store'}"
+
+
+@pytest.fixture
+def channel(location: str) -> Channel:
+    return open_channel(location)
+
+
+@pytest.fixture
+def drain(location: str) -> Command:
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(argv(location, *words), capture_output=True, text=True, check=False)
+
+    return run
+
+
+def written(drain: Command, *words: str) -> str:
+    done = drain("write", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert UUID.fullmatch(done.stdout)
+    return done.stdout.strip()
+
+
+def shown(drain: Command) -> dict[str, Any]:
+    done = drain("show")
+    assert (done.returncode, done.stderr) == (0, "")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def report(uuid: str, state: DrainState, **fields: Any) -> dict[str, str | None]:
+    return {uuid: DrainReport(uuid=uuid, runs=("app-1", "app-2"), state=state, updated_at=datetime.now(UTC), **fields).to_json()}
+
+
+def refused(done: "subprocess.CompletedProcess[str]", said: str) -> None:
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), f"not one line: {done.stderr!r}"
+    assert said in done.stderr
+
+
+def test_an_application_without_drains_shows_none(drain: Command) -> None:
+    assert shown(drain) == {"drains": []}
+
+
+def test_a_written_drain_is_in_the_store_and_shown_as_requested(drain: Command, channel: Channel) -> None:
+    uuid = written(drain, "--run-id", "app-1", "--mode", "Drain", "--option", "checkpoint.policy=Reseed", "--option", "queries=a,b")
+    notification = Drains.read(channel).notifications[uuid]
+    assert (notification.run_id, notification.mode) == ("app-1", "Drain")
+    assert notification.options == {"checkpoint.policy": "Reseed", "queries": "a,b"}
+    assert abs((datetime.now(UTC) - notification.created_at).total_seconds()) < 60
+    assert shown(drain) == {"drains": [{"uuid": uuid, "runId": "app-1", "state": "Requested", "reason": "", "message": "", "queries": []}]}
+
+
+def test_a_drain_without_a_run_id_is_for_the_run_that_sees_it_first(drain: Command) -> None:
+    written(drain)
+    assert shown(drain)["drains"][0]["runId"] is None
+
+
+def test_a_reported_drain_is_shown_with_its_last_run_and_its_queries(drain: Command, channel: Channel) -> None:
+    uuid = written(drain)
+    query = QueryReport(id="q1", name="clicks", state="Drained", end_offsets={"topic": '{"0":7}'})
+    channel.reports.write(report(uuid, DrainState.REPORTING, reason="Waiting", message="2 of 3 executors", queries=(query,)))
+    [row] = shown(drain)["drains"]
+    assert (row["uuid"], row["runId"], row["state"], row["reason"]) == (uuid, "app-2", "Reporting", "Waiting")
+    assert row["message"] == "2 of 3 executors"
+    assert row["queries"][0]["name"] == "clicks"
+    assert row["queries"][0]["endOffsets"] == {"topic": '{"0":7}'}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--mode", "Halt"), "mode 'Halt' must be one of Drain, CatchUp, Stop"),
+        (("--option", "checkpoint.policy"), "--option 'checkpoint.policy' must be NAME=VALUE"),
+        (("--option", "checkpoint.policy=Sow"), "option 'checkpoint.policy' must be one of Auto, Reseed, Continue, Keep, not 'Sow'"),
+        (("--option", "color=red"), "option 'color' (value 'red') is not known"),
+        (("--mode", "Stop", "--option", "checkpoint.policy=Keep"), "must be absent with mode Stop"),
+    ],
+    ids=str,
+)
+def test_a_wrong_request_is_refused_in_one_line_and_writes_nothing(
+    drain: Command, channel: Channel, words: tuple[str, ...], said: str
+) -> None:
+    refused(drain("write", *words), said)
+    assert channel.requests.read().entries == {}
+
+
+def test_a_second_drain_is_refused_while_one_is_active(drain: Command, channel: Channel) -> None:
+    first = written(drain)
+    refused(drain("write"), f"drain {first} of this application is active: wait for its end or withdraw it")
+    channel.reports.write(report(first, DrainState.STALLED))
+    refused(drain("write"), first)
+
+
+@pytest.mark.parametrize("state", [DrainState.DRAINED, DrainState.WITHDRAWN, DrainState.FAILED, DrainState.REJECTED])
+def test_after_a_finished_drain_the_next_one_may_come(drain: Command, channel: Channel, state: DrainState) -> None:
+    first = written(drain)
+    channel.reports.write(report(first, state))
+    second = written(drain)
+    assert [row["uuid"] for row in shown(drain)["drains"]] == [first, second]
+
+
+def test_of_drains_written_at_the_same_time_one_wins(location: str, channel: Channel) -> None:
+    writers = [subprocess.Popen(argv(location, "write"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    ends = [(*writer.communicate(timeout=60), writer.returncode) for writer in writers]
+    [winner] = [out.strip() for out, _, code in ends if code == 0]
+    assert list(Drains.read(channel).notifications) == [winner]
+    assert [error for _, error, code in ends if code] == [
+        f"error: drain {winner} of this application is active: wait for its end or withdraw it\n"
+    ] * 3
+
+
+def test_withdrawing_marks_the_notification_and_leaves_the_answer_to_the_agent(drain: Command, channel: Channel) -> None:
+    uuid = written(drain, "--option", "execution=AfterApproval")
+    assert not Drains.read(channel).notifications[uuid].withdrawn
+    done = drain("withdraw", uuid)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    notification = Drains.read(channel).notifications[uuid]
+    assert notification.withdrawn
+    assert notification.options == {"execution": "AfterApproval"}
+    assert shown(drain)["drains"][0]["state"] == "Requested"
+
+
+def test_an_unknown_drain_cannot_be_withdrawn(drain: Command) -> None:
+    written(drain)
+    refused(drain("withdraw", "no-such-drain"), "there is no drain 'no-such-drain': `drain show` lists them")
+
+
+def test_cleanup_removes_finished_drains_and_keeps_the_active_one(drain: Command, channel: Channel) -> None:
+    finished = written(drain)
+    channel.reports.write(report(finished, DrainState.DRAINED))
+    channel.reports.write(report("forgotten", DrainState.FLUSHING))  # its notification was removed by another hand
+    active = written(drain)
+    done = drain("cleanup")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"removed": [finished, "forgotten"]})
+    assert [row["uuid"] for row in shown(drain)["drains"]] == [active]
+    assert json.loads(drain("cleanup").stdout) == {"removed": []}
+
+
+def test_cleanup_all_removes_the_active_drain_too(drain: Command, channel: Channel) -> None:
+    active = written(drain)
+    channel.reports.write(report(active, DrainState.FLUSHING))
+    assert json.loads(drain("cleanup", "--all").stdout) == {"removed": [active]}
+    assert shown(drain) == {"drains": []}
+    assert channel.requests.read().entries == channel.reports.read().entries == {}
+
+
+def test_what_cannot_be_read_is_shown_and_stops_nobody(drain: Command, channel: Channel) -> None:
+    channel.requests.write({"broken": '{"version": 1, "uuid": "broken", "createdAt": 7}'})
+    uuid = written(drain)
+    answer = shown(drain)
+    assert [row["uuid"] for row in answer["drains"]] == [uuid]
+    assert answer["malformed"] == ["drain notification 'broken': field 'createdAt' must be an RFC 3339 time with zone, not 7"]
+
+
+@pytest.mark.parametrize("location", ["file:", "folder", "configmap:only-a-namespace", "configmap:/app", "configmap:ns/a/b", "http://x"])
+def test_a_store_that_is_no_location_is_refused(location: str, drain: Command) -> None:
+    refused(drain("show"), f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")
+
+
+def test_a_store_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file, not a folder")
+    refused(
+        subprocess.run(argv(f"file:{tmp_path / 'store'}", "write"), capture_output=True, text=True, check=False),
+        f"the metadata store {tmp_path / 'store' / 'requests'} cannot be created",
+    )
+
+
+def test_words_that_are_no_command_get_the_usage(location: str, drain: Command) -> None:
+    done = drain("start")
+    assert done.returncode == 2
+    assert "invalid choice: 'start'" in done.stderr
+    assert "usage: python -m spark_drain_store" in done.stderr
