@@ -1,0 +1,153 @@
+"""Clusters by name, whatever provides them."""
+
+import json
+import shutil
+from pathlib import Path
+
+from devcluster import gobuild, holding, kindcluster, loopback
+from devcluster.embedded import cluster as embedded
+from devcluster.embedded.cluster import EmbeddedCluster
+from devcluster.errors import DevclusterError
+from devcluster.kindcluster import KindCluster
+from devcluster.paths import cluster_dir, clusters_dir
+from devcluster.progress import Progress
+
+PROVIDERS = ("kind", "embedded")
+
+
+class LoopbackCluster:
+    """A control plane without nodes, as plain processes.
+
+    Parameters
+    ----------
+    folder : Path
+        Its objects and logs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = folder.name
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.folder / "kubeconfig"
+
+    def is_up(self) -> bool:
+        """Say whether its processes are there."""
+        return holding.holder_pid(self.folder) is not None
+
+    def up(self, progress: Progress) -> None:
+        """Start what does not run yet."""
+        with progress.step("building Kubernetes (up to 10 minutes the first time)"):
+            binaries = gobuild.build(gobuild.KUBE)
+        with progress.step("starting the control plane"):
+            if not self.is_up():
+                holding.launch(self.folder)
+            loopback.start(self.folder, binaries, self.name)
+
+    def down(self, *, purge: bool = False) -> None:
+        """End it."""
+        holding.end(self.folder)
+        if purge:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+AnyCluster = LoopbackCluster | EmbeddedCluster | KindCluster
+_KINDS: dict[str, type[AnyCluster]] = {"control-plane": LoopbackCluster, "embedded": EmbeddedCluster, "kind": KindCluster}
+STEPS = {"control-plane": 2, "embedded": embedded.STEPS, "kind": kindcluster.STEPS}
+
+
+def provider_of(name: str) -> str | None:
+    """Return what provides a known cluster, or None."""
+    file = cluster_dir(name) / "provider"
+    return file.read_text().strip() if file.exists() else None
+
+
+def known() -> list[str]:
+    """Return the names of all clusters that were started and not purged."""
+    if not clusters_dir().is_dir():
+        return []
+    return sorted(folder.name for folder in clusters_dir().iterdir() if (folder / "provider").exists())
+
+
+def find(name: str) -> AnyCluster:
+    """Return a known cluster.
+
+    Raises
+    ------
+    DevclusterError
+        If there is none of that name; the message lists those that are known.
+    """
+    provider = provider_of(name)
+    if provider is None:
+        others = ", ".join(known()) or "none"
+        raise DevclusterError(f"no cluster {name!r} (known: {others}): start it with `python -m devcluster up --name {name}`")
+    return _KINDS[provider](cluster_dir(name))
+
+
+def find_with_nodes(name: str) -> EmbeddedCluster | KindCluster:
+    """Return a known cluster that can run pods.
+
+    Raises
+    ------
+    DevclusterError
+        If there is none of that name, or it is a control plane only.
+    """
+    cluster = find(name)
+    if isinstance(cluster, LoopbackCluster):
+        raise DevclusterError(f"cluster {name!r} is a control plane only, it has no nodes: use another --name")
+    return cluster
+
+
+def create(name: str, provider: str | None, *, control_plane_only: bool) -> tuple[str, AnyCluster]:
+    """Return a cluster to start, with the provider chosen for it.
+
+    Parameters
+    ----------
+    name : str
+        Name of a new or known cluster.
+    provider : str or None
+        ``kind`` or ``embedded``; by default kind where a Docker engine answers.
+    control_plane_only : bool
+        An API server without nodes.
+
+    Raises
+    ------
+    DevclusterError
+        If the name belongs to a cluster of another sort.
+    """
+    existing = provider_of(name)
+    if control_plane_only:
+        wanted: str | None = "control-plane"
+    else:
+        wanted = provider
+    chosen = wanted or existing or ("kind" if kindcluster.docker_answers() else "embedded")
+    if existing is not None and (existing != chosen or (existing == "control-plane") != control_plane_only):
+        raise DevclusterError(f"cluster {name!r} exists as {existing}: use another --name, or end it with `down --purge --name {name}`")
+    folder = cluster_dir(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "provider").write_text(chosen + "\n")
+    return chosen, _KINDS[chosen](folder)
+
+
+def describe(name: str) -> dict[str, str]:
+    """Return what there is to say about a known cluster."""
+    cluster = find(name)
+    return {
+        "name": name,
+        "provider": provider_of(name) or "",
+        "state": "up" if cluster.is_up() else "down",
+        "kubeconfig": str(cluster.kubeconfig),
+        "folder": str(cluster.folder),
+    }
+
+
+def describe_all() -> str:
+    """Return all known clusters as JSON."""
+    return json.dumps([describe(name) for name in known()], indent=2)
+
+
+def kubeconfig(name: str) -> Path:
+    """Return the kubeconfig of a known cluster."""
+    return find(name).kubeconfig

@@ -1,0 +1,102 @@
+"""Kafka and kubeflow's Spark operator, for demonstrations and end-to-end tests."""
+
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from devcluster import gobuild
+from devcluster.embedded.cluster import EmbeddedCluster
+from devcluster.errors import DevclusterError
+from devcluster.images import loading
+from devcluster.images.recipes import KAFKA, RECIPES, SPARK_OPERATOR, spark_operator_source
+from devcluster.kindcluster import KindCluster
+from devcluster.paths import PACKAGE
+from devcluster.progress import Progress
+
+KAFKA_ADDRESS = "kafka.kafka.svc:9092"
+STEPS = {"embedded": 6, "kind": 4}
+_RELEASE = "spark-operator"
+
+
+def install(cluster: EmbeddedCluster | KindCluster, job_namespaces: tuple[str, ...], progress: Progress) -> None:
+    """Install both, or bring them up to date; return when they are ready.
+
+    Parameters
+    ----------
+    cluster : EmbeddedCluster or KindCluster
+        A cluster that runs.
+    job_namespaces : tuple of str
+        Where Spark applications run, besides ``default``.
+    progress : Progress
+        Says what is going on.
+
+    Raises
+    ------
+    DevclusterError
+        If something is not ready in time; the message has the state of its pods.
+    """
+    recipes = [RECIPES[KAFKA]]
+    if isinstance(cluster, EmbeddedCluster):  # kind's nodes reach the chart's own image
+        recipes.append(RECIPES[SPARK_OPERATOR])
+    loading.load(cluster, recipes, progress)
+    kubectl = Kubectl(cluster.kubeconfig)
+    namespaces = tuple(dict.fromkeys(("default", *job_namespaces)))
+    with progress.step("installing Kafka and kubeflow's Spark operator"):
+        kubectl("apply", "-f", str(PACKAGE / "manifests" / "kafka.yaml"))
+        for namespace in namespaces:
+            kubectl("apply", "-f", "-", text=yaml.safe_dump(_namespace(namespace)))
+        _install_operator(cluster.kubeconfig, namespaces)
+        for namespace in namespaces:
+            kubectl("apply", "--namespace", namespace, "-f", str(PACKAGE / "manifests" / "spark-jobs.yaml"))
+    with progress.step("waiting for Kafka and the Spark operator"):
+        kubectl.wait("kafka", "statefulset/kafka")
+        for deployment in ("controller", "webhook"):
+            kubectl.wait(_RELEASE, f"deployment/spark-operator-{deployment}")
+
+
+class Kubectl:
+    """Runs kubectl as the administrator.
+
+    Parameters
+    ----------
+    kubeconfig : Path
+        Which cluster.
+    """
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self.program = gobuild.build(gobuild.KUBE) / "kubectl"
+
+    def __call__(self, *arguments: str, text: str | None = None) -> str:
+        """Run it and return what it prints; DevclusterError if it fails."""
+        command = [str(self.program), "--kubeconfig", str(self.kubeconfig), *arguments]
+        return _run(command, text)
+
+    def wait(self, namespace: str, workload: str) -> None:
+        """Wait until a workload is rolled out; DevclusterError with its pods if it is not after 3 minutes."""
+        try:
+            self("rollout", "status", "--namespace", namespace, workload, "--timeout=180s")
+        except DevclusterError as error:
+            pods = self("get", "pods,events", "--namespace", namespace, "-o", "wide")
+            raise DevclusterError(f"{error}\n{pods}") from error
+
+
+def _namespace(name: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _install_operator(kubeconfig: Path, namespaces: tuple[str, ...]) -> None:
+    helm = gobuild.build(gobuild.HELM) / "helm"
+    chart = spark_operator_source() / "charts" / "spark-operator-chart"
+    values = {"spark": {"jobNamespaces": list(namespaces), "serviceAccount": {"name": "spark"}}}
+    command = [str(helm), "upgrade", "--install", _RELEASE, str(chart), "--kubeconfig", str(kubeconfig)]
+    command += ["--namespace", _RELEASE, "--create-namespace", "--values", "-"]
+    _run(command, yaml.safe_dump(values))
+
+
+def _run(command: list[str], text: str | None) -> str:
+    done = subprocess.run(command, check=False, input=text, capture_output=True, text=True)
+    if done.returncode:
+        raise DevclusterError(f"`{' '.join(command)}` failed:\n{(done.stderr or done.stdout).strip()}")
+    return done.stdout

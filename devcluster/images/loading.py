@@ -1,0 +1,75 @@
+"""Building images and bringing them to the nodes of a cluster."""
+
+from pathlib import Path
+
+from devcluster import gobuild
+from devcluster.embedded.cluster import EmbeddedCluster
+from devcluster.embedded.layout import INNER, NODES
+from devcluster.errors import DevclusterError
+from devcluster.images.builders import Buildah, Docker, registry_path
+from devcluster.images.recipes import RECIPES, Recipe
+from devcluster.kindcluster import KindCluster
+from devcluster.progress import Progress
+
+# What Kubernetes puts before a name without a registry.
+_DEFAULT_REGISTRY = "docker.io"
+
+_PLAIN_BASE = ("ca-certificates", "python3", "python3-venv")
+
+Cluster = EmbeddedCluster | KindCluster
+
+
+def recipe_for(name: str, dockerfile: Path | None, context: Path | None) -> Recipe:
+    """Return the recipe of a known image, or one made of the given paths.
+
+    Raises
+    ------
+    DevclusterError
+        If the name is unknown and no Dockerfile is given, or the file is missing.
+    """
+    if dockerfile is None:
+        if name not in RECIPES:
+            raise DevclusterError(f"no image {name!r}: one of {', '.join(sorted(RECIPES))}, or give --dockerfile and --context")
+        return RECIPES[name]
+    if not dockerfile.is_file():
+        raise DevclusterError(f"--dockerfile {dockerfile}: no such file")
+    return Recipe(name, dockerfile.resolve(), (context or dockerfile.parent).resolve(), debian=_PLAIN_BASE)
+
+
+def build(recipe: Recipe, *, docker: bool) -> None:
+    """Build an image where the machine can."""
+    (Docker() if docker else Buildah()).build(recipe)
+
+
+def load(cluster: Cluster, recipes: list[Recipe], progress: Progress) -> None:
+    """Build images and make them available on every node.
+
+    Parameters
+    ----------
+    cluster : EmbeddedCluster or KindCluster
+        A cluster that runs.
+    recipes : list of Recipe
+        Two steps of progress each.
+    progress : Progress
+        Says what is going on.
+    """
+    for recipe in recipes:
+        docker = isinstance(cluster, KindCluster)
+        with progress.step(f"building image {recipe.name}"):
+            build(recipe, docker=docker)
+        with progress.step(f"loading image {recipe.name}"):
+            if isinstance(cluster, KindCluster):
+                cluster.load(recipe.name)
+            else:
+                Buildah().push(recipe.name, cluster.ports()["registry"])
+                pull(cluster, recipe.name)
+
+
+def pull(cluster: EmbeddedCluster, name: str) -> None:
+    """Make every node's containerd fetch what its name stands for now."""
+    ctr = gobuild.build(gobuild.CONTAINERD) / "ctr"
+    # The kubelet asks for a name with its registry; the first part of a path is one only with a dot in it.
+    full = name if "." in name.partition("/")[0] and "/" in name else f"{_DEFAULT_REGISTRY}/{registry_path(name)}"
+    for node in NODES:
+        command: list[str | Path] = [ctr, "--address", node.socket, "--namespace", "k8s.io", "images", "pull"]
+        cluster.namespace.run([*command, "--hosts-dir", INNER / "certs.d", full])
