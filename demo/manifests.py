@@ -1,0 +1,54 @@
+"""The example's manifests, adapted to where they are applied."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "flights"
+FOLDER = EXAMPLE / "manifests"
+
+
+def load(name: str) -> list[dict[str, Any]]:
+    """Return the objects of one manifest file."""
+    return [item for item in yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()) if item]
+
+
+def application(version: str, image: str, arguments: Sequence[str], conf: Mapping[str, str]) -> dict[str, Any]:
+    """Return the SparkApplication of one version.
+
+    Parameters
+    ----------
+    version : str
+        ``v1`` or ``v2``.
+    image : str
+        Reference of the pipeline image.
+    arguments : sequence of str
+        Added to the program's; of an option that is given twice the last counts.
+    conf : mapping of str to str
+        Spark settings to add.
+    """
+    (manifest,) = load(f"application-{version}")
+    spec = manifest["spec"]
+    spec["image"] = image
+    spec["arguments"] += arguments
+    spec["sparkConf"] |= conf
+    return manifest
+
+
+def producer(image: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the Job that writes the flights."""
+    (manifest,) = load("producer")
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    container["image"] = image
+    container["args"] += arguments
+    return manifest
+
+
+def tools(image: str) -> dict[str, Any]:
+    """Return the Pod for looking at topics and the shared folder."""
+    (manifest,) = load("tools")
+    (container,) = manifest["spec"]["containers"]
+    container["image"] = image
+    return manifest
