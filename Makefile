@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-PYTHON = .venv/bin/python
+VENV_PYTHON = .venv/bin/python
 
 .PHONY: help setup test lint demo lock clean
 
@@ -15,19 +15,19 @@ setup:  ## make .venv with the locked packages; does nothing when it is up to da
 
 test:  ## set up everything and pass all tests (pytest's options: make test ARGS="-k drain tests/store")
 	@bash tools/bootstrap.sh test
-	@$(PYTHON) -m tools.prepare
-	@$(PYTHON) -m pytest --durations=25 $(ARGS)
+	@$(VENV_PYTHON) -m tools.prepare
+	@$(VENV_PYTHON) -m pytest --durations=25 $(ARGS)
 
 lint:  ## style, types, layers, YAML, Dockerfiles, workflows, chart (one check only: make lint ONLY=mypy)
 	@bash tools/bootstrap.sh lint
-	@$(PYTHON) -m tools.lint $(ONLY)
+	@$(VENV_PYTHON) -m tools.lint $(ONLY)
 
 demo:  ## drain a real job on a real cluster with real input (make demo KILL=1: with kill -9 of the driver mid-drain)
 	@bash tools/bootstrap.sh demo
-	@$(PYTHON) -m demo $(if $(KILL),--kill) $(ARGS)
+	@$(VENV_PYTHON) -m demo $(if $(KILL),--kill) $(ARGS)
 
 lock: setup  ## write requirements.lock anew from pyproject.toml
-	@$(PYTHON) -m tools.lock
+	@$(VENV_PYTHON) -m tools.lock
 
 clean:  ## remove .venv and what tools left in this folder (the user's cache stays: see docs/architecture.md)
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -2,6 +2,8 @@
 # Finds a Python that can run tools/setup.py; everything else is decided there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# An interpreter inside .venv could not make .venv anew.
+PATH=${PATH#"$PWD/.venv/bin:"}
 
 usable='import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
 
