@@ -1,0 +1,10 @@
+"""The drain agent: lives in a PySpark driver and drains its streaming queries when asked to.
+
+Run an unmodified application under it with ``python -m spark_drain_agent app.py``, or call `attach` with a session before the first
+query is started.
+"""
+
+from spark_drain_agent.attachment import attach
+from spark_drain_agent.drain_pane import is_drain_pane
+
+__all__ = ["attach", "is_drain_pane"]

@@ -1,0 +1,80 @@
+"""Bringing the agent into a driver: by hand with `attach`, or for every session that the launched script makes."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+
+from pyspark.sql import SparkSession
+from spark_drain_store import Channel, open_channel
+
+from spark_drain_agent.agent import Agent
+from spark_drain_agent.hooks import install
+from spark_drain_agent.identity import identify, store_location
+from spark_drain_agent.spark_internals import SparkInternals, classic
+from spark_drain_agent.trace import LOG
+
+__all__ = ["attach", "current_agent", "install_hooks"]
+
+_lock = threading.Lock()
+_agent: Agent | None = None
+
+
+def current_agent() -> Agent | None:
+    """Return this process' agent, or None before a session was made."""
+    return _agent
+
+
+def attach(spark: SparkSession, metadata_store: str | None = None) -> None:
+    """Let the agent see and drain the queries of an application; call it before the first query is started.
+
+    Parameters
+    ----------
+    spark
+        The application's session. Later calls, also with other sessions, change nothing.
+    metadata_store
+        ``file:DIR`` or ``configmap:NAMESPACE/APPLICATION``; by default the conf ``spark.sparkdrain.store``, or on Kubernetes what
+        kubeflow's Spark operator says.
+
+    Raises
+    ------
+    TypeError
+        The session is one of Spark Connect, whose queries run in another process.
+    StoreError
+        The location is malformed.
+    """
+    if not classic(spark):
+        raise TypeError("the drain agent works in the driver's process and cannot attach to a Spark Connect session")
+    install_hooks(metadata_store)
+    _attach(spark, metadata_store)
+
+
+def install_hooks(metadata_store: str | None) -> None:
+    """Attach to the first session that is made from now on."""
+    install(lambda session: _attach(session, metadata_store) if classic(session) else None, current_agent)
+
+
+def _attach(spark: SparkSession, metadata_store: str | None) -> Agent | None:
+    global _agent  # noqa: PLW0603  # one agent per driver process, like SparkContext itself
+    with _lock:
+        internals = SparkInternals(spark)
+        run_id = internals.application_id
+        if _agent is not None and _agent.identity.run_id == run_id:
+            return _agent
+        location = store_location(internals, metadata_store)
+        if location is None:
+            LOG.warning(
+                "no metadata store: this application cannot be asked to drain; give --metadata-store, or set spark.sparkdrain.store"
+            )
+        first = _agent is None
+        _agent = Agent(internals, open_channel(location) if location else Channel.in_memory(), identify(internals))
+        _agent.begin()
+        LOG.info("drain agent attached to run %s, metadata store %s", run_id, location)
+        if first:
+            atexit.register(_hold_at_exit)
+        return _agent
+
+
+def _hold_at_exit() -> None:
+    if _agent is not None:
+        _agent.hold_exit()

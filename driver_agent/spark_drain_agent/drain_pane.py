@@ -1,0 +1,18 @@
+"""Tell user code that what it sees was emitted early, by a drain (Beam's PaneInfo.isDrain)."""
+
+from __future__ import annotations
+
+from pyspark import SparkContext, TaskContext
+
+__all__ = ["DRAIN_PANE_PROPERTY", "is_drain_pane"]
+
+DRAIN_PANE_PROPERTY = "spark.sparkdrain.pane"
+
+
+def is_drain_pane() -> bool:
+    """Return whether the calling code runs for a flush batch, in an executor's Python worker or in foreachBatch on the driver."""
+    task = TaskContext.get()
+    if task is not None:
+        return task.getLocalProperty(DRAIN_PANE_PROPERTY) == "true"
+    context = SparkContext._active_spark_context
+    return context is not None and context.getLocalProperty(DRAIN_PANE_PROPERTY) == "true"

@@ -1,0 +1,100 @@
+"""The files of one checkpoint, on any Hadoop filesystem, through Spark's CheckpointFileManager and Hadoop's FileSystem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_drain_agent.spark_internals import SparkInternals
+
+__all__ = ["CheckpointFiles", "CheckpointIOError"]
+
+
+class CheckpointIOError(OSError):
+    """The filesystem refused a move of files that a drain needs."""
+
+
+class CheckpointFiles:
+    """Files and folders below a checkpoint folder; names are relative, with ``/``.
+
+    Parameters
+    ----------
+    internals
+        Access to the JVM.
+    root
+        URI of the checkpoint folder.
+    """
+
+    def __init__(self, internals: SparkInternals, root: str) -> None:
+        self.root = root
+        self._jvm = internals.jvm
+        self._conf = internals.hadoop_conf()
+        self._root = self._jvm.org.apache.hadoop.fs.Path(root)
+        self._fs = self._root.getFileSystem(self._conf)
+        self._manager = internals.checkpoint_file_manager(self._root, self._conf)
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, name) if name else self._root
+
+    def uri(self, name: str) -> str:
+        """Return the URI of a name."""
+        return str(self._path(name).toString())
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is a file or folder."""
+        return bool(self._fs.exists(self._path(name)))
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, without checksum files; empty where there is no folder."""
+        if not self.exists(folder):
+            return []
+        return sorted(
+            name for name in (str(item.getPath().getName()) for item in self._fs.listStatus(self._path(folder))) if not name.startswith(".")
+        )
+
+    def names_by_age(self, folder: str) -> list[str]:
+        """Return the names in a folder, the least recently changed first."""
+        if not self.exists(folder):
+            return []
+        found = [(int(item.getModificationTime()), str(item.getPath().getName())) for item in self._fs.listStatus(self._path(folder))]
+        return [name for _, name in sorted(found) if not name.startswith(".")]
+
+    def read(self, name: str) -> str | None:
+        """Return a file's text, or None where there is no file."""
+        if not self.exists(name):
+            return None
+        stream = self._manager.open(self._path(name))
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        """Create or replace a file; readers see the old or the new text, never a part."""
+        path = self._path(name)
+        self._fs.mkdirs(path.getParent())
+        stream = self._manager.createAtomic(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        except BaseException:
+            stream.cancel()
+            raise
+        stream.close()
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a whole folder; nothing happens where there is none."""
+        self._fs.delete(self._path(name), True)
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file or folder; the target must not exist (Hadoop would move *into* an existing folder)."""
+        if self.exists(target):
+            raise CheckpointIOError(f"{self.uri(target)} exists already; {self.uri(source)} was not moved there")
+        self._fs.mkdirs(self._path(target).getParent())
+        if not self._fs.rename(self._path(source), self._path(target)):
+            raise CheckpointIOError(f"{self.uri(source)} could not be renamed to {self.uri(target)}")
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file or a folder with all that is in it to a name that does not exist."""
+        self._fs.mkdirs(self._path(target).getParent())
+        copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf)
+        if not copied:
+            raise CheckpointIOError(f"{self.uri(source)} could not be copied to {self.uri(target)}")

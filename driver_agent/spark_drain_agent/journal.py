@@ -1,0 +1,134 @@
+"""The write-ahead record of a drain in the checkpoint that it changes: what was done, and what is needed to go on or back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from spark_drain_agent.filesystem import CheckpointFiles
+
+__all__ = ["DRAIN_FOLDER", "Journal", "JournalStep", "MalformedJournalError", "read_journal", "remove_journal", "write_journal"]
+
+DRAIN_FOLDER = "_drain"
+"""Folder in the checkpoint for the journal and the archived generations; Spark ignores it (measured)."""
+
+_FILE = f"{DRAIN_FOLDER}/journal"
+
+
+class MalformedJournalError(Exception):
+    """The journal cannot be read; starting the query anyway could lose data."""
+
+
+class JournalStep(IntEnum):
+    """Last completed step. Each step can be repeated, so a crash between a step and its entry does no harm."""
+
+    PREPARED = 1
+    FENCED = 2
+    COPIED = 3
+    FLUSH_LOGGED = 4
+    FLUSHED = 5
+    SEEDED = 6
+    DONE = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journal:
+    """One drain of one query.
+
+    Parameters
+    ----------
+    uuid
+        The drain.
+    step
+        See `JournalStep`.
+    checkpoint_policy
+        ``Reseed``, ``Continue`` or ``Keep``.
+    query_name, sink, sources
+        For reports.
+    batch_id
+        Newest committed batch N; the flush is batch N + 1.
+    watermark_ms
+        Event-time watermark after batch N.
+    metadata
+        The checkpoint's metadata before the fence.
+    fingerprint
+        Of the query's plan: only the same plan may execute the flush batch.
+    spark_version, application, runs
+        Who wrote it, for messages.
+    generation
+        How often this checkpoint has been drained, this drain included.
+    flushes
+        Whether there is state to flush.
+    """
+
+    uuid: str
+    step: JournalStep
+    checkpoint_policy: str
+    query_name: str
+    sink: str
+    sources: tuple[str, ...]
+    batch_id: int
+    watermark_ms: int
+    metadata: str
+    fingerprint: str
+    spark_version: str
+    application: str
+    generation: int
+    flushes: bool
+
+    @property
+    def work(self) -> str:
+        """Name of the work copy, later the archive, relative to the checkpoint."""
+        return f"{DRAIN_FOLDER}/{self.uuid}"
+
+    @property
+    def flush_batch_id(self) -> int:
+        """Id of the batch that emits the drain pane."""
+        return self.batch_id + 1
+
+    @property
+    def done(self) -> bool:
+        """Whether the drain of this checkpoint is complete."""
+        return self.step is JournalStep.DONE
+
+    def at(self, step: JournalStep) -> Journal:
+        """Return the journal after another step."""
+        return dataclasses.replace(self, step=step)
+
+
+def read_journal(files: CheckpointFiles) -> Journal | None:
+    """Return the journal of a checkpoint's last drain, None where it was never drained.
+
+    Raises
+    ------
+    MalformedJournalError
+        The file is there but cannot be understood.
+    """
+    text = files.read(_FILE)
+    if text is None:
+        return None
+    try:
+        loaded: dict[str, Any] = json.loads(text)
+        known = {field.name for field in dataclasses.fields(Journal)}
+        values = {key: value for key, value in loaded.items() if key in known}
+        values["step"] = JournalStep(loaded["step"])
+        values["sources"] = tuple(loaded["sources"])
+        return Journal(**values)
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedJournalError(
+            f"the drain journal {files.uri(_FILE)} cannot be read ({error}): restore it, or, when no drain was under way, remove it"
+        ) from error
+
+
+def write_journal(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Replace the journal and return it."""
+    files.write(_FILE, json.dumps(dataclasses.asdict(journal), indent=1))
+    return journal
+
+
+def remove_journal(files: CheckpointFiles) -> None:
+    """Forget a drain that was undone."""
+    files.delete(_FILE)

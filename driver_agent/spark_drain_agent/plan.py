@@ -1,0 +1,207 @@
+"""What a drain would do to a query, decided before anything is touched. Pure functions over what was observed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_drain_store import DrainOptions, OperatorReport
+
+from spark_drain_agent import reasons
+from spark_drain_agent.spark_internals import LogicalOperator
+
+__all__ = ["BOUNDED_TRIGGERS", "PlanRejectedError", "QueryFacts", "QueryPlan", "check_options", "fingerprint", "plan_query"]
+
+BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
+_FILE_SINKS = frozenset({"parquet", "orc", "json", "csv", "text", "avro", "xml", "FileStreamSink"})
+_UNRECOVERABLE_SINKS = frozenset({"memory"})
+
+
+class PlanRejectedError(Exception):
+    """The drain cannot be done as asked; nothing was touched.
+
+    Parameters
+    ----------
+    reason
+        CamelCase, from `reasons`.
+    message
+        Names what stands in the way, and the way out.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryFacts:
+    """What planning needs to know about one query.
+
+    Parameters
+    ----------
+    label
+        Names the query in messages.
+    sink
+        Short name of the sink format.
+    output_mode
+        ``Append``, ``Update`` or ``Complete``.
+    trigger
+        Class name of the trigger.
+    operators
+        Operators that keep state.
+    checkpoint_location
+        URI, or None for a temporary folder that Spark chose.
+    async_progress
+        Whether asynchronous progress tracking is on.
+    """
+
+    label: str
+    sink: str
+    output_mode: str
+    trigger: str
+    operators: Sequence[LogicalOperator]
+    checkpoint_location: str | None
+    async_progress: bool = False
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """What will be done to one query.
+
+    Parameters
+    ----------
+    checkpoint_policy
+        ``Reseed``, ``Continue``, ``Keep``, or "" with mode Stop.
+    flushes
+        Whether a flush batch is needed.
+    bounded
+        Whether the query ends by itself and is waited for.
+    operators
+        Each stateful operator with its disposition.
+    warnings
+        For people.
+    """
+
+    checkpoint_policy: str
+    flushes: bool
+    bounded: bool
+    operators: tuple[OperatorReport, ...]
+    warnings: tuple[str, ...]
+
+
+def check_options(options: DrainOptions) -> None:
+    """Refuse by name what this agent cannot carry out yet.
+
+    Raises
+    ------
+    PlanRejectedError
+        With reason ``UnsupportedOption``.
+    """
+    for name, value, supported in (
+        ("mode", options.mode, ("Drain", "Stop")),
+        ("incompleteWindows.policy", options.incomplete_windows, ("Emit",)),
+    ):
+        if value not in supported:
+            raise PlanRejectedError(
+                reasons.UNSUPPORTED_OPTION, f"{name} {value!r} is not supported by this agent; use {' or '.join(map(repr, supported))}"
+            )
+    if options.queries is not None and options.after_drain != "Keep":
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_OPTION, "draining only some queries needs afterDrain 'Keep', since the others would be stopped undrained"
+        )
+
+
+def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
+    """Decide what to do to one query, or that it cannot be done.
+
+    Raises
+    ------
+    PlanRejectedError
+        The query has a shape that cannot be drained, would forget state, or would lose rows with this checkpoint policy.
+    """
+    bounded = facts.trigger in BOUNDED_TRIGGERS
+    _check_shape(options, facts, bounded)
+    if options.mode == "Stop":
+        return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
+    operators = tuple(
+        OperatorReport(name=operator.name, disposition=_disposition(operator, facts.output_mode)) for operator in facts.operators
+    )
+    forgotten = sorted({operator.name for operator in operators if operator.disposition == "forgotten"})
+    if forgotten and options.state_loss_policy == "Refuse":
+        raise PlanRejectedError(
+            reasons.STATE_WOULD_BE_LOST,
+            f"{facts.label} keeps state that an infinite watermark does not emit ({', '.join(forgotten)}) and "
+            "that the next version would start "
+            "without: set stateLossPolicy to 'Accept', or use mode 'Stop' to keep it",
+        )
+    return QueryPlan(
+        checkpoint_policy=_checkpoint_policy(options, facts),
+        flushes=bool(facts.operators),
+        bounded=bounded,
+        operators=operators,
+        warnings=_warnings(facts),
+    )
+
+
+def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> None:
+    if facts.checkpoint_location is None and not bounded:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, "
+            "or stop the application directly",
+        )
+    if facts.trigger in ("ContinuousTrigger", "RealTimeTrigger"):
+        raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has a {facts.trigger}, which has no batches to drain")
+    if facts.async_progress:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{facts.label} sets asyncProgressTrackingEnabled, so its log may lag behind what it has written: drain needs it switched off",
+        )
+    if options.mode == "Drain" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{facts.label} writes to the {facts.sink} sink, which Spark cannot restart to flush it: use mode 'Stop'",
+        )
+
+
+def _disposition(operator: LogicalOperator, output_mode: str) -> str:
+    """Return what an infinite watermark does to an operator's state.
+
+    Deduplication memory is evicted without being emitted: duplicates of old records would pass in the next version.
+    """
+    if operator.name.startswith("Deduplicate") or not operator.watermarked:
+        return "forgotten"
+    if operator.name == "Aggregate" and output_mode == "Complete":
+        return "forgotten"
+    return "flushed"
+
+
+def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> str:
+    remembers = facts.sink in _FILE_SINKS
+    if options.checkpoint_policy == "Auto":
+        return "Continue" if remembers else "Reseed"
+    if options.checkpoint_policy == "Reseed" and remembers:
+        raise PlanRejectedError(
+            reasons.CHECKPOINT_POLICY_UNSAFE,
+            f"{facts.label} writes with the file sink ({facts.sink}), which skips batch ids that it has seen: "
+            "after checkpoint.policy 'Reseed' its "
+            "first batches would be lost silently; use 'Auto' or 'Continue'",
+        )
+    return options.checkpoint_policy
+
+
+def _warnings(facts: QueryFacts) -> tuple[str, ...]:
+    if facts.sink == "foreachBatch":
+        return (f"{facts.label} uses foreachBatch: batch ids start again at 0 after Reseed, so do not use them alone as a key",)
+    return ()
+
+
+def fingerprint(analyzed: str, spark_version: str) -> str:
+    """Return a digest of a plan's text that is equal for equal plans of two runs.
+
+    Expression ids, object hashes and RDD ids differ from run to run and are left out.
+    """
+    normal = re.sub(r"#\d+[L]?|@[0-9a-f]+|\$Lambda[^,\s]*|0x[0-9a-f]+|\b\d+L\b", "", analyzed)
+    return hashlib.sha256(f"{spark_version}\n{normal}".encode()).hexdigest()[:32]

@@ -1,0 +1,178 @@
+"""The queries that the application started, and the stand-in for one that a drain keeps from starting."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_drain_agent.checkpoint import Checkpoint
+from spark_drain_agent.filesystem import CheckpointFiles
+from spark_drain_agent.hold import Gate, Phase
+from spark_drain_agent.plan import QueryFacts, fingerprint
+from spark_drain_agent.spark_internals import CapturedWriter, LiveQuery, SparkInternals
+
+__all__ = ["HeldQuery", "QueryRegistry", "TrackedQuery"]
+
+
+class HeldQuery(StreamingQuery):
+    """What ``start()`` returns while a drain is beyond its point of no return: a query that waits and reads nothing.
+
+    Parameters
+    ----------
+    name
+        The query's name, or "".
+    gate
+        Opens when the drain's notification is gone.
+    """
+
+    def __init__(self, name: str, gate: Gate) -> None:
+        self._name = name
+        self._gate = gate
+        self._id = str(uuid.uuid4())
+
+    @property
+    def id(self) -> str:
+        """An id of its own; the drained query's id is in the drain report."""
+        return self._id
+
+    @property
+    def runId(self) -> str:  # noqa: N802  # pyspark's name
+        """Same as `id`."""
+        return self._id
+
+    @property
+    def name(self) -> str:
+        """The query's name, or ""."""
+        return self._name
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802  # pyspark's name
+        """True until the drain lets the driver go."""
+        return self._gate.phase is Phase.HELD
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
+        """Wait until the drain lets the driver go."""
+        opened = self._gate.wait_while(Phase.HELD, timeout)
+        return None if timeout is None else opened
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Say what is going on, in the shape of Spark's status."""
+        return {"message": "Held by spark-drain", "isDataAvailable": False, "isTriggerActive": False}
+
+    @property
+    def recentProgress(self) -> list[Any]:  # noqa: N802  # pyspark's name
+        """No progress."""
+        return []
+
+    @property
+    def lastProgress(self) -> None:  # noqa: N802  # pyspark's name
+        """No progress."""
+        return
+
+    def processAllAvailable(self) -> None:  # noqa: N802  # pyspark's name
+        """Wait until the drain lets the driver go."""
+        self._gate.wait_while(Phase.HELD)
+
+    def stop(self) -> None:
+        """Do nothing: there is nothing to stop."""
+
+    def explain(self, extended: bool = False) -> None:  # noqa: ARG002  # pyspark's signature
+        """Say that nothing runs."""
+        print("Held by spark-drain: no query is running.")
+
+    def exception(self) -> None:
+        """No exception."""
+        return
+
+
+@dataclass
+class TrackedQuery:
+    """A query whose start the agent saw.
+
+    Parameters
+    ----------
+    internals
+        Access to Spark, through the session that started it.
+    captured
+        Its writer.
+    location
+        URI of its checkpoint folder, None for a temporary one.
+    query
+        The running query, or None when a drain kept it from starting.
+    """
+
+    internals: SparkInternals
+    captured: CapturedWriter
+    location: str | None
+    query: StreamingQuery | None = None
+    files: CheckpointFiles | None = field(default=None, init=False)
+
+    @property
+    def label(self) -> str:
+        """How messages call the query."""
+        return f"query {self.captured.query_name!r}" if self.captured.query_name else f"query with checkpoint {self.location}"
+
+    @property
+    def live(self) -> LiveQuery:
+        """The running query's execution."""
+        assert self.query is not None
+        return self.internals.live(self.query)
+
+    def checkpoint_files(self) -> CheckpointFiles:
+        """Return the files of the checkpoint folder."""
+        assert self.location is not None
+        if self.files is None:
+            self.files = CheckpointFiles(self.internals, self.location)
+        return self.files
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the logs of the checkpoint folder."""
+        return Checkpoint(self.checkpoint_files())
+
+    def facts(self) -> QueryFacts:
+        """Return what planning needs to know."""
+        sink = self.captured.source
+        if self.query is not None and self.live.sink == "FileStreamSink":
+            sink = "FileStreamSink"
+        return QueryFacts(
+            label=self.label,
+            sink=sink,
+            output_mode=self.captured.output_mode,
+            trigger=self.captured.trigger,
+            operators=self.internals.stateful_operators(self.captured),
+            checkpoint_location=self.location,
+            async_progress=(self.captured.option("asyncProgressTrackingEnabled") or "").lower() == "true",
+        )
+
+    def fingerprint(self) -> str:
+        """Return a digest of the plan, equal for the same version of the application."""
+        return fingerprint(self.internals.analyzed_text(self.captured), self.internals.spark_version)
+
+    def rows_before(self) -> tuple[int, ...]:
+        """Return the state rows per operator after the last batch, empty when unknown."""
+        progress = self.query.lastProgress if self.query is not None else None
+        return tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]) if progress is not None else ()
+
+
+class QueryRegistry:
+    """All tracked queries, by the order of their start; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tracked: list[TrackedQuery] = []
+
+    def add(self, tracked: TrackedQuery) -> None:
+        """Remember a query; an earlier one on the same checkpoint is forgotten."""
+        with self._lock:
+            self._tracked = [item for item in self._tracked if item.location is None or item.location != tracked.location]
+            self._tracked.append(tracked)
+
+    def all(self) -> list[TrackedQuery]:
+        """Return every tracked query, also ended ones."""
+        with self._lock:
+            return list(self._tracked)

@@ -1,0 +1,220 @@
+"""The drain of one query: plan, freeze, finish, and its part of the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_store import DrainOptions, DrainState, QueryReport
+
+from spark_drain_agent.checkpoint import Checkpoint
+from spark_drain_agent.drain_pane import DRAIN_PANE_PROPERTY
+from spark_drain_agent.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.plan import PlanRejectedError, QueryPlan, plan_query
+from spark_drain_agent.queries import TrackedQuery
+from spark_drain_agent.steps.complete import complete, prepare
+from spark_drain_agent.steps.fence import is_fence
+from spark_drain_agent.steps.flush import settle
+from spark_drain_agent.steps.freeze import FrozenQuery, freeze, terminate, wait_until_settled
+
+__all__ = ["QueryDrain", "RecoveryNeedsPreviousVersionError", "launcher", "version_check"]
+
+
+class RecoveryNeedsPreviousVersionError(Exception):
+    """A flush batch is pending that another version of the application had planned."""
+
+
+def launcher(tracked: TrackedQuery) -> Callable[[str], StreamingQuery]:
+    """Return the function that runs the query's writer for one batch on a checkpoint, marked as a drain pane."""
+
+    def launch_once(checkpoint: str) -> StreamingQuery:
+        context = tracked.internals.context
+        context.setLocalProperty(DRAIN_PANE_PROPERTY, "true")
+        try:
+            return tracked.internals.launch_once_at(tracked.captured, checkpoint)
+        finally:
+            context.setLocalProperty(DRAIN_PANE_PROPERTY, None)  # type: ignore[arg-type]  # PySpark removes a property by None
+
+    return launch_once
+
+
+def version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
+    """Return the check that this version of the query is the one whose flush batch is pending."""
+
+    def check(journal: Journal) -> None:
+        if tracked.fingerprint() != journal.fingerprint:
+            raise RecoveryNeedsPreviousVersionError(
+                f"{tracked.label}: the flush of drain {journal.uuid} was planned by another version of the application (Spark "
+                f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
+                "it finishes the drain and stops"
+            )
+
+    return check
+
+
+class QueryDrain:
+    """One query in one drain.
+
+    Parameters
+    ----------
+    tracked
+        The query, running or kept from starting.
+    options
+        What was asked for.
+    uuid
+        The drain.
+    """
+
+    def __init__(self, tracked: TrackedQuery, options: DrainOptions, uuid: str) -> None:
+        self._tracked = tracked
+        self._options = options
+        self._uuid = uuid
+        self._plan: QueryPlan | None = None
+        self._frozen: FrozenQuery | None = None
+        self._sources: tuple[str, ...] = ()
+        self._rows_before: tuple[int, ...] = ()
+        self.query_id = tracked.query.id if tracked.query is not None else ""
+        self.report = QueryReport(
+            id=self.query_id, name=tracked.captured.query_name, checkpoint_location=tracked.location or "", sink=tracked.captured.source
+        )
+
+    @property
+    def label(self) -> str:
+        """How messages call the query."""
+        return self._tracked.label
+
+    def plan(self) -> QueryPlan:
+        """Decide what will be done, without touching anything; raises `PlanRejectedError`."""
+        plan = plan_query(self._options, self._tracked.facts())
+        if self._tracked.query is not None and self._tracked.live.kind != "MicroBatchExecution":
+            raise PlanRejectedError("UnsupportedQuery", f"{self.label} runs as {self._tracked.live.kind}, which cannot be drained")
+        self._plan = plan
+        self.report = replace(
+            self.report, checkpoint_policy=plan.checkpoint_policy, operators=plan.operators, warnings=plan.warnings, state="Running"
+        )
+        return plan
+
+    def freeze(self, keep_waiting: Callable[[], None]) -> None:
+        """Take the sources away; a bounded query is left to run to its end."""
+        assert self._plan is not None
+        if not self._plan.bounded:
+            self._frozen = freeze(self._tracked.live, keep_waiting)
+            self._sources = tuple(self._tracked.live.sources)
+        self.report = replace(self.report, state=DrainState.STOPPING)
+
+    def wait_until_settled(self, keep_waiting: Callable[[], None]) -> None:
+        """Wait until nothing is in flight."""
+        if self._frozen is not None:
+            wait_until_settled(self._frozen.live, self._tracked.checkpoint(), keep_waiting)
+            return
+        live = self._tracked.live
+        while live.thread_alive:
+            keep_waiting()
+            live.join(0.2)
+
+    def check_checkpoint(self) -> None:
+        """Refuse checkpoint formats that the later steps would not understand."""
+        checkpoint = self._tracked.checkpoint() if self._tracked.location else None
+        if checkpoint is not None and checkpoint.newest_commit is not None:
+            checkpoint.watermark_after(checkpoint.newest_commit)
+
+    def thaw(self) -> None:
+        """Undo `freeze`."""
+        if self._frozen is not None:
+            self._frozen.thaw()
+            self._frozen = None
+        self.report = replace(self.report, state="Running")
+
+    def finish(self) -> None:
+        """End the query and bring its checkpoint to the end of the drain; can be called again after a failure."""
+        tracked = self._tracked
+        if tracked.location is None:
+            self.report = replace(self.report, state=DrainState.DRAINED)
+            return
+        files, checkpoint = tracked.checkpoint_files(), tracked.checkpoint()
+        self.report = replace(self.report, state=DrainState.FLUSHING, message="")
+        if self._frozen is not None:
+            self._rows_before = self._rows_before or tracked.rows_before()
+            terminate(self._frozen.live, checkpoint)
+        journal = read_journal(files)
+        if journal is None or journal.uuid != self._uuid:
+            settle(files, launcher(tracked))
+            journal = self._begin(journal)
+        if journal is None:
+            self._describe_end(checkpoint.newest_commit, checkpoint)
+            return
+        completed = complete(files, journal, launcher(tracked), version_check(tracked), self._options.retain_archives)
+        self._describe_drained(completed.journal, completed.rows_after)
+
+    def _begin(self, previous: Journal | None) -> Journal | None:
+        """Write the journal of a settled checkpoint; None where there is nothing to do to it."""
+        tracked, checkpoint = self._tracked, self._tracked.checkpoint()
+        plan = self._plan or self.plan()
+        batch_id, metadata = checkpoint.newest_commit, checkpoint.metadata
+        if plan.checkpoint_policy == "" or batch_id is None or batch_id < 0 or metadata is None or is_fence(metadata):
+            return None
+        return prepare(
+            tracked.checkpoint_files(),
+            Journal(
+                uuid=self._uuid,
+                step=JournalStep.PREPARED,
+                checkpoint_policy=plan.checkpoint_policy,
+                query_name=tracked.captured.query_name,
+                sink=tracked.captured.source,
+                sources=self._sources,
+                batch_id=batch_id,
+                watermark_ms=checkpoint.watermark_after(batch_id),
+                metadata=metadata,
+                fingerprint=tracked.fingerprint(),
+                spark_version=tracked.internals.spark_version,
+                application=tracked.internals.application_id,
+                generation=(previous.generation if previous else 0) + 1,
+                flushes=plan.flushes,
+            ),
+        )
+
+    def _describe_end(self, batch_id: int | None, checkpoint: Checkpoint) -> None:
+        offsets = checkpoint.offsets(batch_id).offsets if batch_id is not None else ()
+        self.report = replace(
+            self.report,
+            state=DrainState.DRAINED,
+            last_batch_id=batch_id,
+            end_offsets=_named(self._sources, offsets),
+            message="" if offsets else "no batch was ever run: there is nothing to drain",
+        )
+
+    def _describe_drained(self, journal: Journal, rows_after: tuple[int, ...]) -> None:
+        files = self._tracked.checkpoint_files()
+        work = Checkpoint(files, journal.work)
+        logs = work if files.exists(work.name("offsets")) else Checkpoint(files)
+        operators = tuple(
+            replace(
+                operator,
+                rows_before=self._rows_before[index] if index < len(self._rows_before) else None,
+                rows_after=rows_after[index] if index < len(rows_after) else None,
+            )
+            for index, operator in enumerate(self.report.operators)
+        )
+        self.report = replace(
+            self.report,
+            id=self.report.id or str(json.loads(journal.metadata).get("id", "")),
+            state=DrainState.DRAINED,
+            checkpoint_policy=journal.checkpoint_policy,
+            last_batch_id=journal.batch_id,
+            flush_batch_id=journal.flush_batch_id if journal.flushes else None,
+            end_offsets=_named(journal.sources, logs.offsets(journal.batch_id).offsets),
+            watermark_ms=journal.watermark_ms,
+            operators=operators,
+            archive=files.uri(journal.work) if files.exists(journal.work) else "",
+            message="",
+        )
+
+
+def _named(sources: tuple[str, ...], offsets: tuple[str, ...]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for index, offset in enumerate(offsets):
+        name = sources[index] if index < len(sources) else f"source {index}"
+        named[name if name not in named else f"{name} ({index})"] = offset
+    return named

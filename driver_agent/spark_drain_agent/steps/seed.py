@@ -1,0 +1,89 @@
+"""Leave the checkpoint as the next version needs it, and lift the fence, last."""
+
+from __future__ import annotations
+
+from spark_drain_agent.checkpoint import Checkpoint
+from spark_drain_agent.filesystem import CheckpointFiles
+from spark_drain_agent.journal import DRAIN_FOLDER, Journal, JournalStep, write_journal
+from spark_drain_agent.trace import reached
+
+__all__ = ["clear_late_state", "lift_fence", "prune_archives", "seed"]
+
+_FREE_CONFS = ("spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass")
+"""Confs that Spark pins because of existing state; a reseeded generation has none, so the next version may change them."""
+
+
+def seed(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Rewrite the logs for the next start; safe to repeat, and safe to stop anywhere because the fence still stands."""
+    if journal.checkpoint_policy == "Reseed":
+        _reseed(files, journal)
+    elif journal.checkpoint_policy == "Continue":
+        _continue(files, journal)
+    reached("seeded")
+    return write_journal(files, journal.at(JournalStep.SEEDED))
+
+
+def _reseed(files: CheckpointFiles, journal: Journal) -> None:
+    """Seed batch ids -2 and -1, so that the first batch is 0, begins at the drained offsets and finds no state.
+
+    An entry 0 instead would be executed again from the very beginning; Spark asks for the entry before the newest, hence two.
+    """
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    source = work if files.exists(work.name("offsets")) else live
+    entry = source.offsets(journal.batch_id)
+    batch_time = int(entry.metadata.get("batchTimestampMs", 0))
+    seeded = entry.at(journal.watermark_ms, batch_time).without_confs(*_FREE_CONFS)
+    files.delete(live.name("commits"))
+    reached("commits-cleared")
+    live.write_commit(-1, journal.watermark_ms)
+    reached("commits-seeded")
+    files.delete(live.name("offsets"))
+    reached("offsets-cleared")
+    live.write_offsets(-2, seeded)
+    live.write_offsets(-1, seeded)
+    reached("offsets-seeded")
+    files.delete(live.name("state"))
+    reached("state-cleared")
+
+
+def _continue(files: CheckpointFiles, journal: Journal) -> None:
+    """Put the watermark back to where it was, so that later rows are not late, and take the flushed state back."""
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    if not journal.flushes:
+        return
+    entry = live.offsets(journal.batch_id)
+    live.write_offsets(journal.flush_batch_id, entry.at(journal.watermark_ms, int(entry.metadata.get("batchTimestampMs", 0))))
+    reached("offsets-continued")
+    live.write_commit(journal.flush_batch_id, journal.watermark_ms)
+    reached("commits-continued")
+    if files.exists(work.name("state")):
+        files.delete(live.name("state"))
+        files.move(work.name("state"), live.name("state"))
+    reached("state-returned")
+
+
+def lift_fence(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Let the next version start; with policy Keep the fence stays."""
+    live = Checkpoint(files)
+    if journal.checkpoint_policy == "Reseed":
+        live.write_metadata(Checkpoint.new_metadata())
+    elif journal.checkpoint_policy == "Continue":
+        live.write_metadata(journal.metadata)
+    reached("fence-lifted")
+    return write_journal(files, journal.at(JournalStep.DONE))
+
+
+def clear_late_state(files: CheckpointFiles, journal: Journal) -> None:
+    """Before the first start of a reseeded generation: remove state that a maintenance thread of the old one uploaded late."""
+    live = Checkpoint(files)
+    if journal.done and journal.checkpoint_policy == "Reseed" and live.newest_commit == -1:
+        files.delete(live.name("state"))
+
+
+def prune_archives(files: CheckpointFiles, retain: int | None) -> None:
+    """Keep the newest ``retain`` archived generations, this drain's included; None keeps all."""
+    if retain is None:
+        return
+    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if name != "journal"]
+    for name in archives[: max(0, len(archives) - retain)]:
+        files.delete(f"{DRAIN_FOLDER}/{name}")
