@@ -16,8 +16,6 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafka import KafkaProducer
-
 PACE_WINDOW = 0.1  # seconds: the longest that one partition may be ahead of another
 
 
@@ -71,6 +69,8 @@ def main() -> None:
     parser.add_argument("--per-second", type=int, default=1800, help="pace")
     parser.add_argument("--count", type=int, help="write only the first flights of the year")
     options = parser.parse_args()
+    from kafka import KafkaProducer  # the functions above work without it
+
     messages = flights(options.count)
     # Without idempotence a message that is sent again after a lost answer would be in the topic twice, and no drain could be exact.
     producer = KafkaProducer(bootstrap_servers=options.bootstrap, acks="all", enable_idempotence=True, linger_ms=5)
