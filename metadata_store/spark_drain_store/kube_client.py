@@ -1,0 +1,214 @@
+"""Plain JSON requests to the Kubernetes API, with the credentials of the kubernetes package.
+
+Its typed models differ between the supported major versions and cost tens of megabytes in a driver; paths and JSON do neither. Only
+configuration, TLS and tokens are taken from the package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+__all__ = ["JSON_PATCH", "MERGE_PATCH", "ApiError", "ApiUnavailableError", "KubeClient", "WatchStream"]
+
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+_CONNECT_SECONDS = 5.0
+_READ_SECONDS = 30.0
+
+
+class ApiUnavailableError(Exception):
+    """The API server did not answer, or asked to come back later; the same request may succeed then."""
+
+
+class ApiError(Exception):
+    """The API server refused a request.
+
+    Parameters
+    ----------
+    status
+        HTTP status code.
+    reason
+        The ``reason`` of the Status object, such as ``NotFound``; "" where there is none.
+    message
+        The server's words.
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+
+class WatchStream:
+    """The events of one watch request; `close` from another thread ends the iteration."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        """Yield events until the server, the read timeout or `close` ends the stream."""
+        from urllib3.exceptions import HTTPError
+
+        buffer = b""
+        try:
+            for chunk in self._response.stream(amt=None, decode_content=True):
+                buffer += chunk
+                *lines, buffer = buffer.split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield json.loads(line)
+        except (HTTPError, OSError, ValueError, AttributeError):
+            # An ended stream means "read again"; AttributeError is how a response closed by another thread shows.
+            return
+
+    def close(self) -> None:
+        """End the stream."""
+        shutdown = getattr(self._response, "shutdown", None)  # urllib3 2.3: closing alone would wait for the reader
+        try:
+            if shutdown is not None:
+                shutdown()
+        except (OSError, ValueError):
+            pass
+        self._response.close()
+
+
+class KubeClient:
+    """One API server, safe to share between threads.
+
+    Parameters
+    ----------
+    configuration
+        A ``kubernetes.client.Configuration``.
+    """
+
+    def __init__(self, configuration: Any) -> None:
+        from kubernetes.client import ApiClient
+
+        self._configuration = configuration
+        self._api_client = ApiClient(configuration)
+        self._pool = self._api_client.rest_client.pool_manager
+        self._token_lock = threading.Lock()
+
+    @classmethod
+    def from_environment(cls) -> KubeClient:
+        """Connect as the pod's service account, or else as ``KUBECONFIG`` (``~/.kube/config``) says.
+
+        Raises
+        ------
+        ApiUnavailableError
+            There is neither.
+        """
+        from kubernetes import client
+        from kubernetes import config as untyped_config
+
+        config: Any = untyped_config
+
+        configuration = client.Configuration()
+        configuration.connection_pool_maxsize = 16
+        try:
+            if "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ:
+                config.load_incluster_config(client_configuration=configuration)
+            else:
+                config.load_kube_config(client_configuration=configuration, persist_config=False)
+        except config.ConfigException as error:
+            raise ApiUnavailableError(f"no Kubernetes credentials: run in a pod, or set KUBECONFIG ({error})") from error
+        return cls(configuration)
+
+    def _headers(self, accept: str, content_type: str | None) -> dict[str, str]:
+        headers = {"Accept": accept, "User-Agent": "spark-drain"}
+        if content_type:
+            headers["Content-Type"] = content_type
+        with self._token_lock:  # the hook behind auth_settings re-reads a rotated token and is not thread-safe
+            for setting in self._configuration.auth_settings().values():
+                if setting["in"] == "header" and setting["value"]:
+                    headers[setting["key"]] = setting["value"]
+        return headers
+
+    def _open(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], read_seconds: float) -> Any:
+        import urllib3
+
+        try:
+            return self._pool.request(
+                method,
+                url,
+                body=body,
+                headers=dict(headers),
+                timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=read_seconds),
+                retries=False,
+                preload_content=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ApiUnavailableError(f"the Kubernetes API server at {self._configuration.host} cannot be reached: {error}") from error
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
+        return f"{self._configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> dict[str, Any]:
+        """Send one request and return the JSON object of the answer.
+
+        Raises
+        ------
+        ApiError
+            The server refused.
+        ApiUnavailableError
+            No answer, or 429 or 5xx.
+        """
+        from urllib3.exceptions import HTTPError
+
+        data = None if body is None else json.dumps(body).encode()
+        response = self._open(
+            method, self._url(path, query), data, self._headers(accept, None if data is None else content_type), _READ_SECONDS
+        )
+        try:
+            text = response.read(decode_content=True)
+        except (HTTPError, OSError) as error:
+            raise ApiUnavailableError(f"the Kubernetes API server broke off its answer: {error}") from error
+        finally:
+            response.release_conn()
+        return _answer(response.status, text)
+
+    def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float) -> WatchStream:
+        """Open a watch of at most that many seconds (rounded up); raises as `request` does."""
+        seconds = max(1, int(timeout_seconds + 0.999))
+        url = self._url(path, {**query, "watch": "true", "timeoutSeconds": str(seconds)})
+        response = self._open("GET", url, None, self._headers("application/json", None), seconds + 5.0)
+        if response.status != 200:
+            try:
+                _answer(response.status, response.read(decode_content=True))
+            finally:
+                response.release_conn()
+        return WatchStream(response)
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._pool.clear()
+
+
+def _answer(status: int, text: bytes) -> dict[str, Any]:
+    try:
+        loaded = json.loads(text)
+    except ValueError:
+        loaded = {}
+    content = loaded if isinstance(loaded, dict) else {}
+    if status < 300:
+        return content
+    message = str(content.get("message") or text[:200].decode(errors="replace"))
+    if status == 429 or status >= 500:
+        raise ApiUnavailableError(f"the Kubernetes API server answered {status}: {message}")
+    raise ApiError(status, str(content.get("reason") or ""), message)

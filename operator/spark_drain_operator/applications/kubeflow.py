@@ -1,0 +1,110 @@
+"""SparkApplications of the kubeflow spark-operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
+from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.pods import PodName
+
+__all__ = ["KubeflowAdapter", "activity_of"]
+
+_ACTIVITIES = {
+    "": Activity.STARTING,
+    "SUBMITTED": Activity.STARTING,
+    "PENDING_RERUN": Activity.STARTING,
+    "SUBMISSION_FAILED": Activity.STARTING,
+    "INVALIDATING": Activity.STARTING,
+    "RESUMING": Activity.STARTING,
+    "RUNNING": Activity.RUNNING,
+    "UNKNOWN": Activity.RUNNING,
+    "SUCCEEDING": Activity.STOPPING,
+    "FAILING": Activity.STOPPING,
+    "SUSPENDING": Activity.STOPPING,
+    "SUSPENDED": Activity.SUSPENDED,
+    "COMPLETED": Activity.ENDED,
+    "FAILED": Activity.ENDED,
+}
+
+
+def activity_of(state: str, *, suspend_requested: bool) -> Activity:
+    """Return what a state means; a state of a later version counts as starting, which is waited for."""
+    activity = _ACTIVITIES.get(state, Activity.STARTING)
+    if activity is Activity.SUSPENDED and not suspend_requested:
+        return Activity.STARTING  # resumed, and the operator has not noticed yet
+    if state == "" and suspend_requested:
+        return Activity.SUSPENDED  # created suspended
+    return activity
+
+
+class KubeflowAdapter:
+    """`ApplicationAdapter` of ``sparkoperator.k8s.io/v1beta2``.
+
+    Its state SUSPENDED is set right after the driver's deletion was asked for, up to the whole grace period before the driver has
+    ended, and says nothing about executors; hence `left_over`.
+    """
+
+    api_version = "sparkoperator.k8s.io/v1beta2"
+    kind = "SparkApplication"
+    _plural = "sparkapplications"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @staticmethod
+    def _selector(name: str) -> str:
+        return f"sparkoperator.k8s.io/app-name={name}"
+
+    def observe(self, namespace: str, name: str) -> Application | None:
+        """See `ApplicationAdapter.observe`."""
+        body = self._cluster.applications.get(self.api_version, self._plural, namespace, name)
+        if body is None:
+            return None
+        status = body.get("status") or {}
+        state = (status.get("applicationState") or {}).get("state") or ""
+        suspend = bool((body.get("spec") or {}).get("suspend"))
+        return Application(
+            name=name,
+            uid=body["metadata"]["uid"],
+            state=state,
+            activity=activity_of(state, suspend_requested=suspend),
+            suspend_requested=suspend,
+            drivers=self._cluster.pods.drivers(namespace, self._selector(name)),
+        )
+
+    def owner_reference(self, application: Application) -> Mapping[str, Any]:
+        """See `ApplicationAdapter.owner_reference`."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": application.name,
+            "uid": application.uid,
+            "controller": False,
+            "blockOwnerDeletion": False,
+        }
+
+    def executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
+        """See `ApplicationAdapter.executors`."""
+        return self._cluster.pods.alive(namespace, f"spark-role=executor,spark-app-selector={run_id}", running_only=True)
+
+    def suspend(self, namespace: str, application: Application) -> None:
+        """See `ApplicationAdapter.suspend`; changes no other field, since any other spec change makes the operator run it again."""
+        stored = self._cluster.applications.patch(
+            self.api_version,
+            self._plural,
+            namespace,
+            application.name,
+            {"metadata": {"uid": application.uid}, "spec": {"suspend": True}},
+        )
+        if not stored["spec"].get("suspend"):
+            raise SuspendNotStoredError(application.name)
+
+    def delete(self, namespace: str, application: Application) -> None:
+        """See `ApplicationAdapter.delete`."""
+        self._cluster.applications.delete(self.api_version, self._plural, namespace, application.name, application.uid)
+
+    def left_over(self, namespace: str, name: str) -> tuple[PodName, ...]:
+        """See `ApplicationAdapter.left_over`."""
+        return self._cluster.pods.alive(namespace, self._selector(name))

@@ -1,0 +1,109 @@
+"""An application as the reconciler sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from spark_drain_operator.storage.pods import DriverPod, PodName
+
+__all__ = ["Activity", "Application", "ApplicationAdapter", "SuspendNotStoredError"]
+
+
+class SuspendNotStoredError(Exception):
+    """The API server accepted the patch and dropped its field."""
+
+
+class Activity(Enum):
+    """What the application's own operator is about to do with it."""
+
+    STARTING = "starting"
+    """A driver is on its way."""
+    RUNNING = "running"
+    """A driver runs."""
+    STOPPING = "stopping"
+    """The driver is ending; whether another one comes is not known yet."""
+    SUSPENDED = "suspended"
+    """No driver will be started until somebody resumes it."""
+    ENDED = "ended"
+    """No driver will be started until somebody changes its spec."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """One observation of an application.
+
+    Parameters
+    ----------
+    name, uid
+        Which object; another one of the same name is another application.
+    state
+        In the words of its own operator.
+    activity
+        The same, understood.
+    suspend_requested
+        Whether its spec says that no driver should run.
+    drivers
+        Driver pods, also ended ones, newest first.
+    """
+
+    name: str
+    uid: str
+    state: str
+    activity: Activity
+    suspend_requested: bool
+    drivers: tuple[DriverPod, ...]
+
+    @property
+    def serving_driver(self) -> DriverPod | None:
+        """The driver that runs and is meant to go on, if there is exactly one to choose."""
+        return next((driver for driver in self.drivers if driver.serving), None)
+
+    @property
+    def driver_alive(self) -> bool:
+        """Whether any driver may still run a container."""
+        return any(driver.alive for driver in self.drivers)
+
+    @property
+    def will_not_run(self) -> bool:
+        """Whether neither a driver runs nor another one will come by itself."""
+        return self.activity in (Activity.SUSPENDED, Activity.ENDED) and not self.driver_alive
+
+
+class ApplicationAdapter(Protocol):
+    """One kind of application."""
+
+    api_version: str
+    kind: str
+
+    def observe(self, namespace: str, name: str) -> Application | None:
+        """Return the application as it is now; None where there is none."""
+        ...
+
+    def owner_reference(self, application: Application) -> Mapping[str, Any]:
+        """Return the owner reference of objects that go with the application."""
+        ...
+
+    def executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
+        """Return the executor pods of a run that have been started and have not ended."""
+        ...
+
+    def suspend(self, namespace: str, application: Application) -> None:
+        """Ask for the application to be stopped and kept.
+
+        Raises
+        ------
+        SuspendNotStoredError
+            The server dropped the request.
+        """
+        ...
+
+    def delete(self, namespace: str, application: Application) -> None:
+        """Ask for the application to be deleted."""
+        ...
+
+    def left_over(self, namespace: str, name: str) -> tuple[PodName, ...]:
+        """Return the pods of the application, of whatever role and run, that may still run a container."""
+        ...

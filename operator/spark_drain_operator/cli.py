@@ -1,0 +1,57 @@
+"""The operator's command line."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+from spark_drain_store.kube_client import ApiUnavailableError
+
+from spark_drain_operator.settings import Settings
+
+__all__ = ["main", "parse"]
+
+_LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Namespace]:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m spark_drain_operator", description="Drain Structured Streaming applications as PipelineDrain objects say."
+    )
+    parser.add_argument("--namespaces", default="", metavar="A,B", help="watch only these namespaces; default: the whole cluster")
+    parser.add_argument("--allow-delete", action="store_true", help="allow spec.afterDrain Delete")
+    parser.add_argument("--workers", type=int, default=4, metavar="N", help="drains reconciled at the same time; default 4")
+    parser.add_argument("--resync-seconds", type=float, default=30.0, metavar="S", help="look at waiting drains this often; default 30")
+    parser.add_argument("--liveness", metavar="URL", help="serve liveness, for example http://0.0.0.0:8080/healthz")
+    parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
+    options = parser.parse_args(arguments)
+    if options.workers < 1:
+        parser.error(f"--workers must be at least 1, not {options.workers}")
+    if options.resync_seconds < 1:
+        parser.error(f"--resync-seconds must be at least 1, not {options.resync_seconds:g}")
+    namespaces = tuple(name.strip() for name in options.namespaces.split(",") if name.strip())
+    settings = Settings(
+        namespaces=namespaces, allow_delete=options.allow_delete, workers=options.workers, resync_seconds=options.resync_seconds
+    )
+    return settings, options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until SIGTERM or SIGINT."""
+    settings, options = parse(arguments)
+    logging.basicConfig(level=options.log_level, format=_LOG_FORMAT, stream=sys.stderr)
+    logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
+    from spark_drain_operator.application import run_operator
+
+    try:
+        asyncio.run(run_operator(settings, options.liveness))
+    except ApiUnavailableError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0

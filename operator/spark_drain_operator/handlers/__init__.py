@@ -1,0 +1,1 @@
+"""What kopf calls: each handler only says which drains are to be looked at."""

@@ -1,0 +1,93 @@
+"""kopf's handlers: watch streams in, keys out. No kopf finalizer, timer, daemon, annotation or patch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import kopf
+from spark_drain_store.configmap import MANAGED_BY
+
+from spark_drain_operator.handlers.watched import Watched
+from spark_drain_operator.models.reasons import ConditionType
+from spark_drain_operator.queue import DelayedQueue
+from spark_drain_operator.storage.channels import APPLICATION_ANNOTATION
+from spark_drain_operator.storage.drains import GROUP, PLURAL, VERSION
+from spark_drain_operator.workers import DrainKey, Workers
+
+__all__ = ["needs_a_pass", "register"]
+
+_APP_LABEL = "sparkoperator.k8s.io/app-name"
+_STOP_SECONDS = 8.0
+
+
+def needs_a_pass(event_type: str | None, body: Mapping[str, Any]) -> bool:
+    """Whether an event of a PipelineDrain is news; the operator's own status writes are not."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    if event_type in (None, "ADDED") or metadata.get("deletionTimestamp"):
+        return True
+    return bool(status.get("observedGeneration") != metadata.get("generation"))
+
+
+def _finished(body: Mapping[str, Any]) -> bool:
+    conditions = (body.get("status") or {}).get("conditions") or []
+    return any(item["type"] == ConditionType.FINISHED and item["status"] == "True" for item in conditions)
+
+
+def register(registry: kopf.OperatorRegistry, queue: DelayedQueue[DrainKey], workers: Workers) -> None:
+    """Register all handlers.
+
+    Parameters
+    ----------
+    registry
+        Of kopf.
+    queue
+        Where keys go.
+    workers
+        Started and stopped with the operator.
+    """
+    watched = Watched()
+
+    @kopf.on.startup(registry=registry)
+    def start(settings: kopf.OperatorSettings, **_: Any) -> None:
+        settings.watching.label_selectors["v1/configmaps"] = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
+        settings.watching.label_selectors["v1/pods"] = f"spark-role=driver,{_APP_LABEL}"
+        # Neither namespaces nor definitions change what is watched, and a namespaced installation may not list them.
+        settings.scanning.disabled = True
+        settings.posting.enabled = False
+        settings.process.ultimate_exiting_timeout = _STOP_SECONDS + 2.0
+        workers.start()
+
+    @kopf.on.cleanup(registry=registry)
+    def stop(**_: Any) -> None:
+        workers.stop(_STOP_SECONDS)
+
+    @kopf.on.probe(registry=registry, id="stuckWorkers")
+    def probe(**_: Any) -> list[str]:
+        stuck = workers.stuck()
+        if stuck:
+            raise RuntimeError(f"workers are stuck: {', '.join(stuck)}")
+        return stuck
+
+    @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
+    def drain_seen(type: str, body: kopf.Body, namespace: str | None, name: str, **_: Any) -> None:
+        key = DrainKey(namespace or "", name)
+        if type == "DELETED":
+            watched.forget(key)
+            return
+        if _finished(body):
+            watched.forget(key)
+        else:
+            watched.track(key, str(body["spec"]["applicationRef"]["name"]))
+        if needs_a_pass(type, body):
+            queue.add(key)
+
+    @kopf.on.event("", "v1", "configmaps", registry=registry)
+    def report_seen(annotations: Mapping[str, str], namespace: str | None, **_: Any) -> None:
+        for key in watched.of(namespace or "", annotations.get(APPLICATION_ANNOTATION, "")):
+            queue.add(key)
+
+    @kopf.on.event("", "v1", "pods", registry=registry)
+    def driver_seen(labels: Mapping[str, str], namespace: str | None, **_: Any) -> None:
+        for key in watched.of(namespace or "", labels.get(_APP_LABEL, "")):
+            queue.add(key)

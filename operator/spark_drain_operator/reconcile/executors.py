@@ -1,0 +1,104 @@
+"""Step: every executor has reported, and the cluster agrees with the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from spark_drain_store import DrainReport, DrainState
+
+from spark_drain_operator.applications.protocol import Application
+from spark_drain_operator.models.reasons import ConditionType, Reason, message_of
+from spark_drain_operator.reconcile.observation import DrainPass
+from spark_drain_operator.reconcile.outcome import DONE, Outcome, Waiting
+from spark_drain_operator.reconcile.progress import parse_ids
+
+__all__ = ["Driver", "confirm_driver", "run", "unaccounted"]
+
+_RECHECK_SECONDS = 5.0
+_SHOWN = 10
+
+
+class Driver(Enum):
+    """What is known of the driver that reported."""
+
+    CONFIRMED = "confirmed"
+    """It is the live one."""
+    GONE = "gone"
+    """No driver is alive, and none will come by itself."""
+    OTHER = "other"
+    """Another one is alive, or on its way: its agent will report."""
+
+
+def confirm_driver(application: Application | None, report: DrainReport) -> tuple[Driver, str]:
+    """Compare the final report's author with the live driver; the text says what is wrong."""
+    if application is None or application.will_not_run:
+        return Driver.GONE, ""
+    driver = application.serving_driver
+    if driver is None:
+        return Driver.OTHER, f"no driver is running (application state {application.state}); waiting for the next one's report"
+    if not report.driver_pod_uid:
+        return Driver.OTHER, (
+            "it does not say which pod wrote it; let the driver's service account get its own pod, or set SPARK_DRAIN_POD_UID through the "
+            "downward API"
+        )
+    run = report.runs[-1] if report.runs else ""
+    if driver.uid != report.driver_pod_uid or driver.run_id != run:
+        return Driver.OTHER, (
+            f"it is from run {run or 'unknown'}, pod uid {report.driver_pod_uid}; running is {driver.run_id}, pod uid {driver.uid}; "
+            "waiting for that one's report"
+        )
+    return Driver.CONFIRMED, ""
+
+
+def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
+    """Return the live executors that the report does not know.
+
+    Ids grow: one above every reported id was started after the last commit, has had no task of any query, and is idle.
+    """
+    drained = parse_ids(report.executors_drained)
+    excepted = {exception.id for exception in report.executor_exceptions if exception.state != "Silent"}
+    highest = max(
+        [last for _, last in drained] + [int(item.id) for item in report.executor_exceptions if item.id.isdigit()],
+        default=-1,
+    )
+    missing = []
+    for executor in live:
+        known = executor.isdigit() and any(first <= int(executor) <= last for first, last in drained)
+        newer = executor.isdigit() and int(executor) > highest and report.executors_expected <= _count(drained) + len(excepted)
+        if not known and executor not in excepted and not newer:
+            missing.append(executor)
+    return sorted(missing, key=lambda text: (len(text), text))
+
+
+def _count(ranges: list[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in ranges)
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Cross-check the final report with the pods; once scaling down has been asked for, the pods are going."""
+    report, status, application = drain.report, drain.status, drain.application
+    assert report is not None
+    if report.state is not DrainState.DRAINED:
+        message = report.message or f"{status.progress.get('executors', '0/0')} executors have reported"
+        status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.IN_PROGRESS, message)
+        return Waiting(drain.settings.resync_seconds, message)
+    if status.scale_down_time is not None and (application is None or application.suspend_requested or drain.spec.after_drain == "Delete"):
+        return DONE
+    author, detail = confirm_driver(application, report)
+    if author is Driver.OTHER:
+        message = message_of(Reason.DRIVER_UNCONFIRMED, detail=detail)
+        status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.DRIVER_UNCONFIRMED, message)
+        return Waiting(_RECHECK_SECONDS, message)
+    missing: list[str] = []
+    if author is Driver.CONFIRMED:
+        pods = drain.adapter.executors(drain.namespace, report.runs[-1])
+        missing = unaccounted(report, [pod.executor_id for pod in pods])
+    if missing:
+        shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
+        message = message_of(Reason.EXECUTORS_UNACCOUNTED, executors=shown)
+        status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.EXECUTORS_UNACCOUNTED, message)
+        return Waiting(_RECHECK_SECONDS, message)
+    message = f"{status.progress.get('executors', '0/0')} executors reported drained; the running pods agree"
+    status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
+    return DONE

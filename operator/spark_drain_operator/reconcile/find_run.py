@@ -1,0 +1,60 @@
+"""Step: the driver that is to be drained."""
+
+from __future__ import annotations
+
+from spark_drain_operator.applications.protocol import Application
+from spark_drain_operator.models.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.models.spec import DrainSpec
+from spark_drain_operator.reconcile.observation import DrainPass
+from spark_drain_operator.reconcile.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.storage.pods import DriverPod
+
+__all__ = ["current_driver", "decide", "run"]
+
+
+def current_driver(application: Application | None) -> DriverPod | None:
+    """Return the driver that runs or is about to; a pending one counts, so that its agent finds the request before any query starts."""
+    if application is None:
+        return None
+    return next((driver for driver in application.drivers if driver.alive and not driver.terminating), None)
+
+
+def decide(spec: DrainSpec, application: Application | None, namespace: str) -> Outcome | DriverPod:
+    """Return the driver, or what to do without one."""
+    driver = current_driver(application)
+    ref = spec.application
+    if driver is not None:
+        if spec.run_id and driver.run_id and driver.run_id != spec.run_id:
+            return ended(Phase.REJECTED, Reason.STALE_RUN_ID, message_of(Reason.STALE_RUN_ID, wanted=spec.run_id, found=driver.run_id))
+        return driver
+    if application is None:
+        state, coming = "none", False
+        missing = message_of(Reason.APPLICATION_NOT_FOUND, kind=ref.kind, name=ref.name, namespace=namespace)
+    else:
+        state, coming, missing = application.state or "New", not application.will_not_run, ""
+    if not coming and spec.if_not_running == "Succeed":
+        return ended(Phase.NOTHING_TO_DRAIN, Phase.NOTHING_TO_DRAIN, missing or f"{ref.described()} is not running (state {state})")
+    if not coming and spec.if_not_running == "Reject":
+        reason = Reason.APPLICATION_NOT_FOUND if application is None else Reason.APPLICATION_NOT_RUNNING
+        return ended(
+            Phase.REJECTED,
+            reason,
+            message_of(reason, kind=ref.kind, name=ref.name, namespace=namespace, state=state),
+        )
+    return Waiting(30.0, missing or message_of(Reason.WAITING_FOR_DRIVER, kind=ref.kind, name=ref.name, state=state))
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Remember application and driver, until a notification is bound to it."""
+    application = drain.application
+    if drain.status.notification_uuid or drain.notification is not None:
+        return DONE
+    decision = decide(drain.spec, application, drain.namespace)
+    if isinstance(decision, DriverPod):
+        assert application is not None
+        drain.status.application_uid = application.uid
+        return DONE
+    if isinstance(decision, Waiting):
+        reason = Reason.APPLICATION_NOT_FOUND if application is None else Reason.WAITING_FOR_DRIVER
+        drain.status.set(ConditionType.ACCEPTED, "Unknown", reason, decision.message)
+    return decision

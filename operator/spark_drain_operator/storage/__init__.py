@@ -1,0 +1,43 @@
+"""Every request to the Kubernetes API, and nothing that decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_drain_store.kube_client import KubeClient
+
+from spark_drain_operator.storage.applications import ApplicationObjects
+from spark_drain_operator.storage.channels import Channels
+from spark_drain_operator.storage.drains import DrainObjects
+from spark_drain_operator.storage.events import EventRecorder
+from spark_drain_operator.storage.namespaces import Namespaces
+from spark_drain_operator.storage.pods import Pods
+from spark_drain_operator.storage.results import Results
+
+__all__ = ["Cluster"]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The API server by subject."""
+
+    applications: ApplicationObjects
+    channels: Channels
+    drains: DrainObjects
+    events: EventRecorder
+    namespaces: Namespaces
+    pods: Pods
+    results: Results
+
+    @classmethod
+    def over(cls, client: KubeClient) -> Cluster:
+        """Return all subjects over one client."""
+        return cls(
+            applications=ApplicationObjects(client),
+            channels=Channels(client),
+            drains=DrainObjects(client),
+            events=EventRecorder(client),
+            namespaces=Namespaces(client),
+            pods=Pods(client),
+            results=Results(client),
+        )

@@ -1,0 +1,48 @@
+"""The objects that stand for applications, of whatever kind; what their fields mean is the adapters' business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
+
+__all__ = ["ApplicationObjects"]
+
+
+class ApplicationObjects:
+    """Reads, patches and deletes application objects by fully qualified resource, because both Spark operators use the same short names."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    @staticmethod
+    def _path(api_version: str, plural: str, namespace: str, name: str) -> str:
+        prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        return f"{prefix}/namespaces/{namespace}/{plural}/{name}"
+
+    def get(self, api_version: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """Return the object; None where it, or its CustomResourceDefinition, does not exist."""
+        try:
+            return self._client.request("GET", self._path(api_version, plural, namespace, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def patch(self, api_version: str, plural: str, namespace: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Merge changes into the object and return what the server stored."""
+        path = self._path(api_version, plural, namespace, name)
+        return self._client.request("PATCH", path, body=dict(changes), content_type=MERGE_PATCH)
+
+    def delete(self, api_version: str, plural: str, namespace: str, name: str, uid: str) -> None:
+        """Delete exactly the object with that uid."""
+        try:
+            self._client.request(
+                "DELETE",
+                self._path(api_version, plural, namespace, name),
+                body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}, "propagationPolicy": "Background"},
+            )
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise

@@ -1,0 +1,56 @@
+"""The two ConfigMaps through which operator and agent talk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_drain_store import Channel
+from spark_drain_store.channel import config_map_names
+from spark_drain_store.configmap import MANAGED_BY, ConfigMapStore
+from spark_drain_store.kube_client import ApiError, KubeClient
+
+__all__ = ["APPLICATION_ANNOTATION", "KIND_ANNOTATION", "Channels"]
+
+APPLICATION_ANNOTATION = "sparkdrain.io/application"
+KIND_ANNOTATION = "sparkdrain.io/application-kind"
+
+
+class Channels:
+    """Opens the channel of an application, and makes its ConfigMaps."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    def open(self, namespace: str, kind: str, application: str) -> Channel:
+        """Return the channel, whether or not its ConfigMaps exist."""
+        requests, reports = config_map_names(application, kind)
+        return Channel.over(ConfigMapStore(self._client, namespace, requests), ConfigMapStore(self._client, namespace, reports))
+
+    def ensure(self, namespace: str, kind: str, application: str, owner: Mapping[str, Any]) -> None:
+        """Create what is missing of both ConfigMaps; they go with the application that owns them.
+
+        Parameters
+        ----------
+        namespace, kind, application
+            The application.
+        owner
+            Its owner reference.
+        """
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        for name in config_map_names(application, kind):
+            body = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {
+                    "name": name,
+                    "labels": MANAGED_BY,
+                    "annotations": {APPLICATION_ANNOTATION: application, KIND_ANNOTATION: kind},
+                    "ownerReferences": [dict(owner)],
+                },
+            }
+            try:
+                self._client.request("POST", path, body=body)
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise

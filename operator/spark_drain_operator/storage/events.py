@@ -1,0 +1,73 @@
+"""Events of PipelineDrains: what `kubectl describe` shows."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient
+
+from spark_drain_operator.models.clock import format_time, now
+from spark_drain_operator.storage.drains import GROUP, VERSION
+
+__all__ = ["COMPONENT", "EventRecorder"]
+
+COMPONENT = "spark-drain-operator"
+_MAX_MESSAGE = 1024  # of a core/v1 Event
+
+_log = logging.getLogger(__name__)
+
+
+class EventRecorder:
+    """Writes an Event; one that cannot be written is logged and forgotten."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    def record(self, drain: Mapping[str, Any], type_: str, reason: str, message: str) -> None:
+        """Write one Event about a PipelineDrain.
+
+        Parameters
+        ----------
+        drain
+            The object.
+        type_
+            ``Normal`` or ``Warning``.
+        reason, message
+            One CamelCase word, one sentence.
+        """
+        metadata, time = drain["metadata"], format_time(now())
+        # The same transition has the same name: an operator killed between status and Event, or two of them, do not tell it twice.
+        digest = hashlib.sha256("\0".join([metadata["uid"], metadata["resourceVersion"], type_, reason, message]).encode()).hexdigest()[:16]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata['name']}.{digest}", "namespace": metadata["namespace"]},
+            "involvedObject": {
+                "apiVersion": f"{GROUP}/{VERSION}",
+                "kind": "PipelineDrain",
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            },
+            "type": type_,
+            "reason": reason,
+            "message": message[:_MAX_MESSAGE],
+            "action": "Reconcile",
+            "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+            "count": 1,
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": COMPONENT,
+        }
+        try:
+            self._client.request("POST", f"/api/v1/namespaces/{metadata['namespace']}/events", body=body)
+        except (ApiError, ApiUnavailableError) as error:
+            if not (isinstance(error, ApiError) and error.status in (404, 409)):
+                _log.warning("event %s of %s/%s could not be written: %s", reason, metadata["namespace"], metadata["name"], error)

@@ -1,0 +1,119 @@
+"""Pods of an application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from spark_drain_store.kube_client import KubeClient
+
+from spark_drain_operator.models.clock import parse_time
+
+__all__ = ["DriverPod", "PodName", "Pods"]
+
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
+_PAGE = "1000"
+
+
+@dataclass(frozen=True)
+class DriverPod:
+    """A driver pod.
+
+    Parameters
+    ----------
+    name, uid
+        Which pod.
+    run_id
+        Label ``spark-app-selector``: the run's ``spark.app.id``.
+    phase
+        Of the pod.
+    terminating
+        Whether it is being deleted.
+    running_since
+        When its container started last, or None.
+    """
+
+    name: str
+    uid: str
+    run_id: str
+    phase: str
+    terminating: bool
+    running_since: datetime | None
+
+    @property
+    def alive(self) -> bool:
+        """Whether a container of it may still run."""
+        return self.phase not in ("Succeeded", "Failed")
+
+    @property
+    def serving(self) -> bool:
+        """Whether it runs and is meant to go on."""
+        return self.phase == "Running" and not self.terminating
+
+
+@dataclass(frozen=True)
+class PodName:
+    """A pod of which only the metadata was read; ``executor_id`` is "" for other pods."""
+
+    name: str
+    executor_id: str
+
+
+class Pods:
+    """Lists pods."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    def drivers(self, namespace: str, selector: str) -> tuple[DriverPod, ...]:
+        """Return the driver pods that the label selector names, also ended ones, newest first."""
+        query = {"labelSelector": f"{selector},spark-role=driver"}
+        items = self._client.request("GET", f"/api/v1/namespaces/{namespace}/pods", query=query).get("items") or []
+        newest_first = sorted(items, key=lambda item: str(item["metadata"].get("creationTimestamp")), reverse=True)
+        return tuple(_driver(item) for item in newest_first)
+
+    def alive(self, namespace: str, selector: str, *, running_only: bool = False) -> tuple[PodName, ...]:
+        """Return the pods that may have a running container; metadata only, since there may be ten thousand.
+
+        Parameters
+        ----------
+        namespace, selector
+            Which pods.
+        running_only
+            Leave out those that no node has started yet.
+        """
+        query = {
+            "labelSelector": selector,
+            "fieldSelector": "status.phase=Running" if running_only else _ALIVE,
+            "limit": _PAGE,
+        }
+        found: list[PodName] = []
+        while True:
+            page = self._client.request("GET", f"/api/v1/namespaces/{namespace}/pods", query=query, accept=_METADATA_ONLY)
+            for item in page.get("items") or []:
+                metadata = item["metadata"]
+                found.append(PodName(metadata["name"], (metadata.get("labels") or {}).get("spark-exec-id", "")))
+            token = page["metadata"].get("continue")
+            if not token:
+                return tuple(found)
+            query = {**query, "continue": token}
+
+
+def _driver(item: Mapping[str, Any]) -> DriverPod:
+    metadata, status = item["metadata"], item.get("status") or {}
+    starts = [
+        parse_time(container["state"]["running"]["startedAt"])
+        for container in status.get("containerStatuses") or []
+        if ((container.get("state") or {}).get("running") or {}).get("startedAt")
+    ]
+    return DriverPod(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        run_id=(metadata.get("labels") or {}).get("spark-app-selector", ""),
+        phase=status.get("phase", "Pending"),
+        terminating=bool(metadata.get("deletionTimestamp")),
+        running_since=max(starts) if starts else None,
+    )

@@ -1,0 +1,63 @@
+"""The ConfigMap that keeps what a drain has found out, after application and notification are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_drain_store.configmap import MANAGED_BY
+from spark_drain_store.kube_client import ApiError, KubeClient
+
+from spark_drain_operator.storage.drains import GROUP, VERSION
+
+__all__ = ["ResultNameTakenError", "Results"]
+
+_PART_OF_RESULT = {**MANAGED_BY, "app.kubernetes.io/component": "result"}
+
+
+class ResultNameTakenError(Exception):
+    """A ConfigMap of the result's name belongs to somebody else."""
+
+
+class Results:
+    """Writes result ConfigMaps."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    def write(self, drain: Mapping[str, Any], name: str, data: Mapping[str, str]) -> None:
+        """Create or replace the result of a PipelineDrain, which owns it.
+
+        Raises
+        ------
+        ResultNameTakenError
+            The ConfigMap exists and is not this drain's.
+        """
+        metadata = drain["metadata"]
+        collection = f"/api/v1/namespaces/{metadata['namespace']}/configmaps"
+        owner = {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": "PipelineDrain",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "controller": True,
+            "blockOwnerDeletion": False,
+        }
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": _PART_OF_RESULT, "ownerReferences": [owner]},
+            "data": dict(data),
+        }
+        try:
+            self._client.request("POST", collection, body=body)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            present = self._client.request("GET", f"{collection}/{name}")
+            owners = [item["uid"] for item in present["metadata"].get("ownerReferences") or []]
+            if metadata["uid"] not in owners:
+                raise ResultNameTakenError(name) from error
+            if present.get("data") != dict(data):
+                body["metadata"] = {**present["metadata"]}
+                self._client.request("PUT", f"{collection}/{name}", body=body)
