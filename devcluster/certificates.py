@@ -119,7 +119,10 @@ class Authority:
             "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
             "current-context": context,
         }
+        text = yaml.safe_dump(document, sort_keys=False)
+        if target.exists() and target.read_text() == text:
+            return
         draft = target.with_suffix(".draft")
         draft.touch(mode=0o600)
-        draft.write_text(yaml.safe_dump(document, sort_keys=False))
+        draft.write_text(text)
         draft.rename(target)

@@ -12,6 +12,8 @@ from devcluster.embedded.cluster import EmbeddedCluster
 from devcluster.errors import DevclusterError
 from devcluster.images import loading
 from devcluster.images.recipes import EXAMPLE, OPERATOR
+from devcluster.locks import only_one
+from devcluster.paths import cluster_dir
 from devcluster.progress import Progress
 
 _ABOUT = """\
@@ -37,21 +39,22 @@ typical:
 def _up(options: argparse.Namespace) -> int:
     if options.control_plane_only and (options.with_demo_deps or options.provider):
         raise DevclusterError("--control-plane-only has no nodes: it goes with neither --with-demo-deps nor --provider")
-    provider, cluster = clusters.create(options.name, options.provider, control_plane_only=options.control_plane_only)
-    extra = demo_dependencies.STEPS[provider] if options.with_demo_deps else 0
-    progress = Progress(clusters.STEPS[provider] + extra)
-    cluster.up(progress)
-    if options.with_demo_deps and not isinstance(cluster, clusters.LoopbackCluster):
-        demo_dependencies.install(cluster, tuple(options.job_namespace), progress)
+    with only_one(cluster_dir(options.name)):
+        provider, cluster = clusters.create(options.name, options.provider, control_plane_only=options.control_plane_only)
+        extra = demo_dependencies.STEPS[provider] if options.with_demo_deps else 0
+        progress = Progress(clusters.STEPS[provider] + extra)
+        cluster.up(progress)
+        if options.with_demo_deps and not isinstance(cluster, clusters.LoopbackCluster):
+            demo_dependencies.install(cluster, tuple(options.job_namespace), progress)
     progress.say(f"ready: export KUBECONFIG={cluster.kubeconfig}")
     print(cluster.kubeconfig)
     return 0
 
 
 def _down(options: argparse.Namespace) -> int:
-    names = clusters.known() if options.all else [options.name]
-    for name in names:
-        if options.all or clusters.provider_of(name) is not None:
+    for name in clusters.known() if options.all else [options.name]:
+        if clusters.provider_of(name) is not None:
+            # Not locked: it must also end a cluster whose `up` hangs.
             clusters.find(name).down(purge=options.purge)
     return 0
 

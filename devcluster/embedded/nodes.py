@@ -19,6 +19,7 @@ from devcluster.embedded.layout import (
     SANDBOX_IMAGE,
     Node,
 )
+from devcluster.files import write_if_changed
 from devcluster.holding import Client
 from devcluster.machine import search_path
 
@@ -47,15 +48,15 @@ def configure(folder: Path, node: Node, authority: Authority, endpoints: Endpoin
         (home / name).mkdir(parents=True, exist_ok=True)
     authority.issue(node.name, f"/O=system:nodes/CN=system:node:{node.name}", (f"IP:{node.address}", f"DNS:{node.name}"))
     authority.kubeconfig(node.name, endpoints.url, authority.folder / f"{node.name}.kubeconfig", node.name)
-    (home / "cni" / "10-bridge.conflist").write_text(json.dumps(_network(node), indent=1))
-    (home / "containerd.toml").write_text(_containerd(node))
-    (home / "kubelet.yaml").write_text(yaml.safe_dump(_kubelet(node, cgroup)))
+    write_if_changed(home / "cni" / "10-bridge.conflist", json.dumps(_network(node), indent=1))
+    write_if_changed(home / "containerd.toml", _containerd(node))
+    write_if_changed(home / "kubelet.yaml", yaml.safe_dump(_kubelet(node, cgroup)))
     # Every image name, whatever its registry, is asked for at the cluster's own one: nothing else can be reached.
     hosts = folder / "certs.d" / "_default" / "hosts.toml"
     hosts.parent.mkdir(parents=True, exist_ok=True)
-    hosts.write_text(f'[host."http://127.0.0.1:{REGISTRY_PORT}"]\n  capabilities = ["pull", "resolve"]\n')
+    write_if_changed(hosts, f'[host."http://127.0.0.1:{REGISTRY_PORT}"]\n  capabilities = ["pull", "resolve"]\n')
     # The machine's resolvers cannot be reached from here; a pod with dnsPolicy Default gets this.
-    (folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+    write_if_changed(folder / "resolv.conf", "nameserver 127.0.0.1\n")
 
 
 def start_runtime(client: Client, node: Node, binaries: Path) -> None:

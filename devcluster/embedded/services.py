@@ -13,6 +13,7 @@ from devcluster.embedded.layout import (
     POD_RANGE,
     REGISTRY_PORT,
 )
+from devcluster.files import write_if_changed
 from devcluster.holding import Client
 
 _ADMIN = INNER / "pki" / "admin.kubeconfig"
@@ -26,7 +27,7 @@ def start_registry(client: Client, folder: Path, program: Path) -> None:
         "storage": {"filesystem": {"rootdirectory": str(INNER / "registry")}, "delete": {"enabled": True}},
         "http": {"addr": f":{REGISTRY_PORT}"},
     }
-    (folder / "registry.yaml").write_text(yaml.safe_dump(document))
+    write_if_changed(folder / "registry.yaml", yaml.safe_dump(document))
     client.start("registry", [program, "serve", INNER / "registry.yaml"])
 
 
@@ -42,13 +43,14 @@ def start_proxy(client: Client, folder: Path, kube: Path) -> None:
         # The limits belong to the whole machine: leave them alone.
         "conntrack": {"maxPerCore": 0, "min": 0},
     }
-    (folder / "proxy.yaml").write_text(yaml.safe_dump(document))
+    write_if_changed(folder / "proxy.yaml", yaml.safe_dump(document))
     client.start("kube-proxy", [kube, "kube-proxy", f"--config={INNER / 'proxy.yaml'}"])
 
 
 def start_dns(client: Client, folder: Path, coredns: Path, context: str) -> None:
     """Start cluster DNS as a daemon at the first node's address."""
-    (folder / "Corefile").write_text(
+    write_if_changed(
+        folder / "Corefile",
         f""".:53 {{
   bind {CONTROL_ADDRESS}
   errors
@@ -59,7 +61,7 @@ def start_dns(client: Client, folder: Path, coredns: Path, context: str) -> None
     ttl 5
   }}
 }}
-"""
+""",
     )
     client.start("coredns", [coredns, "-conf", INNER / "Corefile"])
 
