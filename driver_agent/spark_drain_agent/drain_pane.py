@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark import SparkContext, TaskContext
+from pyspark import TaskContext
+
+from spark_drain_agent.spark_internals import active_context
 
 __all__ = ["DRAIN_PANE_PROPERTY", "is_drain_pane"]
 
@@ -14,5 +16,5 @@ def is_drain_pane() -> bool:
     task = TaskContext.get()
     if task is not None:
         return task.getLocalProperty(DRAIN_PANE_PROPERTY) == "true"
-    context = SparkContext._active_spark_context
+    context = active_context()
     return context is not None and context.getLocalProperty(DRAIN_PANE_PROPERTY) == "true"

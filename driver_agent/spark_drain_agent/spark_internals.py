@@ -18,7 +18,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-__all__ = ["CapturedWriter", "JavaError", "LiveQuery", "LogicalOperator", "SparkInternals", "UnsupportedSparkError", "classic"]
+__all__ = [
+    "CapturedWriter",
+    "JavaError",
+    "LiveQuery",
+    "LogicalOperator",
+    "SparkInternals",
+    "UnsupportedSparkError",
+    "active_context",
+    "classic",
+]
 
 JavaError = Py4JError
 """What a call into the JVM raises."""
@@ -32,6 +41,11 @@ _WATERMARK_KEY = "spark.watermarkDelayMs"
 
 class UnsupportedSparkError(Exception):
     """This Spark lacks something that the agent needs; the message names it."""
+
+
+def active_context() -> SparkContext | None:
+    """Return this process' context, or None in an executor's Python worker and before a session was made."""
+    return SparkContext._active_spark_context
 
 
 def classic(session: object) -> bool:
