@@ -1,6 +1,7 @@
 """Kafka and kubeflow's Spark operator, for demonstrations and end-to-end tests."""
 
 import subprocess
+import time
 from pathlib import Path
 
 import yaml
@@ -17,6 +18,21 @@ from devcluster.progress import Progress
 KAFKA_ADDRESS = "kafka.kafka.svc:9092"
 STEPS = {"embedded": 6, "kind": 4}
 _RELEASE = "spark-operator"
+_WEBHOOK_SECONDS = 60.0
+_PROBE = {
+    "apiVersion": "sparkoperator.k8s.io/v1beta2",
+    "kind": "SparkApplication",
+    "metadata": {"name": "devcluster-probe", "namespace": "default"},
+    "spec": {
+        "type": "Python",
+        "mode": "cluster",
+        "image": "none",
+        "mainApplicationFile": "local:///none.py",
+        "sparkVersion": "4.2.0",
+        "driver": {"cores": 1, "memory": "512m"},
+        "executor": {"cores": 1, "instances": 1, "memory": "512m"},
+    },
+}
 
 
 def install(cluster: EmbeddedCluster | KindCluster, job_namespaces: tuple[str, ...], progress: Progress) -> None:
@@ -41,7 +57,7 @@ def install(cluster: EmbeddedCluster | KindCluster, job_namespaces: tuple[str, .
         recipes.append(RECIPES[SPARK_OPERATOR])
     loading.load(cluster, recipes, progress)
     kubectl = Kubectl(cluster.kubeconfig)
-    namespaces = tuple(dict.fromkeys(("default", *job_namespaces)))
+    namespaces = _remember(cluster.folder / "job-namespaces", job_namespaces)
     with progress.step("installing Kafka and kubeflow's Spark operator"):
         kubectl("apply", "-f", str(PACKAGE / "manifests" / "kafka.yaml"))
         for namespace in namespaces:
@@ -53,6 +69,7 @@ def install(cluster: EmbeddedCluster | KindCluster, job_namespaces: tuple[str, .
         kubectl.wait("kafka", "statefulset/kafka")
         for deployment in ("controller", "webhook"):
             kubectl.wait(_RELEASE, f"deployment/spark-operator-{deployment}")
+        _await_webhook(kubectl)
 
 
 class Kubectl:
@@ -80,6 +97,27 @@ class Kubectl:
         except DevclusterError as error:
             pods = self("get", "pods,events", "--namespace", namespace, "-o", "wide")
             raise DevclusterError(f"{error}\n{pods}") from error
+
+
+def _remember(file: Path, more: tuple[str, ...]) -> tuple[str, ...]:
+    # Added up: what one caller asked for must not end another one's applications.
+    known = file.read_text().split() if file.exists() else []
+    namespaces = tuple(dict.fromkeys(("default", *known, *more)))
+    file.write_text("\n".join(namespaces))
+    return namespaces
+
+
+def _await_webhook(kubectl: Kubectl) -> None:
+    # Ready pods are not enough: the way to them through the Service is made a moment later.
+    deadline = time.monotonic() + _WEBHOOK_SECONDS
+    while True:
+        try:
+            kubectl("create", "--dry-run=server", "-f", "-", text=yaml.safe_dump(_PROBE))
+            return
+        except DevclusterError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
 
 
 def _namespace(name: str) -> dict[str, object]:
