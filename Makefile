@@ -15,7 +15,7 @@ setup:  ## make .venv with the locked packages; does nothing when it is up to da
 
 test:  ## set up everything and pass all tests (pytest's options: make test ARGS="-k drain tests/store")
 	@bash tools/bootstrap.sh test
-	@$(VENV_PYTHON) -m tools.prepare
+	@$(VENV_PYTHON) -m tools.prepare $(ARGS)
 	@$(VENV_PYTHON) -m pytest --durations=25 $(ARGS)
 
 lint:  ## style, types, layers, YAML, Dockerfiles, workflows, chart (one check only: make lint ONLY=mypy)

@@ -41,7 +41,7 @@ def _some(kind: str, files: list[str]) -> list[str]:
 
 
 def _hadolint() -> str | None:
-    return _run(BIN / "hadolint", "--no-color", *_some("Dockerfile", _tracked("*Dockerfile", "*Dockerfile.*", "*.Dockerfile")))
+    return _run(BIN / "hadolint", "--no-color", *_some("Dockerfile", _tracked("*Dockerfile", "*.Dockerfile")))
 
 
 def _actionlint() -> str | None:

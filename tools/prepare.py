@@ -1,23 +1,81 @@
-"""``python -m tools.prepare``: build, before pytest starts, what its fixtures would otherwise build under a test's time limit."""
+"""``python -m tools.prepare [PYTEST ARGUMENTS]``: build what the chosen tests' fixtures would otherwise build under a time limit."""
 
+import contextlib
+import io
+import os
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
 
 from devcluster import gobuild
 from devcluster.errors import DevclusterError
+from devcluster.images import loading
+from devcluster.images.recipes import RECIPES
 from devcluster.progress import Progress
 from tools.phases import phase
+from tools.prerequisites import docker_answers
 
-MODULES = (gobuild.KUBE, gobuild.HELM, gobuild.KIND)
+Step = tuple[str, Callable[[], object]]
+
+# Suites that run these programs without being marked.
+_PROGRAMS = ("tests/devcluster/", "tests/chart/", "tests/crds/")
+_FOR_PODS = (gobuild.CONTAINERD, gobuild.COREDNS, gobuild.PAUSE, gobuild.SPARK_OPERATOR)
 
 
-def main() -> int:
-    """Build every Go program that the tests run, unless it is cached."""
-    missing = [module for module in MODULES if not gobuild.is_built(module)]
-    progress = Progress(len(missing))
+class _Chosen:
+    """A pytest plugin that notes what is collected."""
+
+    def __init__(self) -> None:
+        self.needs: set[str] = set()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for item in session.items:
+            self.needs |= {mark.name for mark in item.iter_markers() if mark.name in {"apiserver", "cluster"}}
+            self.needs |= {"programs"} if item.nodeid.startswith(_PROGRAMS) else set()
+
+
+def needs(arguments: Sequence[str]) -> set[str]:
+    """Return which of ``apiserver``, ``cluster`` and ``programs`` the tests need that these arguments choose."""
+    chosen = _Chosen()
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(["--collect-only", *arguments], plugins=[chosen])  # what is wrong with the arguments, the real run will say
+    return chosen.needs
+
+
+def _compile(module: gobuild.GoModule) -> Step:
+    return f"building {module.folder} from source, once per version", partial(gobuild.build, module)
+
+
+def steps(wanted: set[str], *, own_cluster: bool, docker: bool) -> list[Step]:
+    """Return what is to be built and is not there yet; images are always built, since a cached build takes a second.
+
+    Parameters
+    ----------
+    wanted : set of str
+        See `needs`.
+    own_cluster : bool
+        The cluster is devcluster's, not one that KUBECONFIG names.
+    docker : bool
+        A Docker engine provides it.
+    """
+    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted else []
+    images: list[Step] = []
+    if "cluster" in wanted and own_cluster:
+        modules += [] if docker else _FOR_PODS
+        images = [(f"building image {name}", partial(loading.build, recipe, docker=docker)) for name, recipe in RECIPES.items()]
+    return [_compile(module) for module in modules if not gobuild.is_built(module)] + images
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Build what is missing; each build is cached, so an interrupted one costs only itself."""
+    todo = steps(needs(arguments), own_cluster=not os.environ.get("KUBECONFIG"), docker=docker_answers())
+    progress = Progress(len(todo))
     try:
-        for module in missing:
-            with phase(f"build: {module.folder}"), progress.step(f"building {module.folder} from source, once per version"):
-                gobuild.build(module)
+        for text, build in todo:
+            with phase(text.partition(",")[0]), progress.step(text):
+                build()
     except DevclusterError as error:
         print(error, file=sys.stderr)
         return 1
@@ -28,4 +86,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,65 @@
+"""What `make test` builds before the tests: as much as the chosen ones need, and no more."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devcluster import gobuild
+from tests.workshop.repository import ROOT
+from tools import prepare
+
+POD_TEST = """
+import pytest
+
+@pytest.mark.cluster
+def test_pod(): ...
+
+@pytest.mark.apiserver
+def test_object(): ...
+
+def test_number(): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needs"),
+    [
+        ([], {"apiserver", "cluster"}),
+        (["-m", "not cluster"], {"apiserver"}),
+        (["-k", "number"], set()),
+        (["--no-such-option"], set()),
+    ],
+    ids=str,
+)
+def test_the_chosen_tests_decide(tmp_path: Path, arguments: list[str], needs: set[str]) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    cluster\n    apiserver\n")
+    (tmp_path / "test_pods.py").write_text(POD_TEST)
+    ask = "import sys; from tools.prepare import needs; print(sorted(needs(sys.argv[1:])))"
+    command = [sys.executable, "-c", ask, "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{sorted(needs)}\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "own_cluster", "docker", "words"),
+    [
+        (set(), True, False, []),
+        ({"programs"}, True, False, ["kube", "helm", "kind"]),
+        ({"apiserver"}, True, True, ["kube", "helm", "kind"]),
+        ({"cluster"}, False, False, ["kube", "helm", "kind"]),
+        ({"cluster"}, True, True, ["kube", "helm", "kind", "image"]),
+        ({"cluster"}, True, False, ["kube", "helm", "kind", "containerd", "coredns", "pause", "spark-operator", "image"]),
+    ],
+)
+def test_only_what_is_needed_is_built(
+    monkeypatch: pytest.MonkeyPatch, wanted: set[str], own_cluster: bool, docker: bool, words: list[str]
+) -> None:
+    monkeypatch.setattr(gobuild, "is_built", lambda _: False)
+    texts = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
+    assert list(dict.fromkeys(texts)) == words
+    monkeypatch.setattr(gobuild, "is_built", lambda _: True)
+    left = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
+    assert set(left) <= {"image"}
