@@ -12,6 +12,7 @@ FORBIDDEN = {
     "module proxy": ("proxy.|golang", "sum.|golang", "go|proxy=", "registry.|npmjs", "crates|.io"),
     "path of one machine": ("/wo|rk/", "/tmp/|brief", "/ro|ot/."),
     "unfinished": ("TO|DO", "FIX|ME", "X|XX", "Not|ImplementedError"),
+    "how it came about": ("DESIGN sec|tion", "DESIGN|.md", "the la|b ", "this is|sue", "is|sue #"),
     "test that does not test": ("pytest.|skip", "mark.|skip", "x|fail", "importor|skip", "skip|Test"),
 }
 CASELESS = {"package index", "module proxy"}
