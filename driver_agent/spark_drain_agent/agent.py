@@ -81,6 +81,11 @@ class Agent:
                 time.sleep(_RETRY_SECONDS / 4)
         threading.Thread(target=self._watch, args=(version,), name="spark-drain-monitor", daemon=True).start()
 
+    def close(self) -> None:
+        """Stop watching: the Spark application of this agent is over."""
+        self._stopped.set()
+        self.channel.close()
+
     def _watch(self, version: str) -> None:
         with as_agent():
             while not self._stopped.is_set():

@@ -67,6 +67,8 @@ def _attach(spark: SparkSession, metadata_store: str | None) -> Agent | None:
                 "no metadata store: this application cannot be asked to drain; give --metadata-store, or set spark.sparkdrain.store"
             )
         first = _agent is None
+        if _agent is not None:
+            _agent.close()  # its SparkContext was stopped and another one made in the same process
         _agent = Agent(internals, open_channel(location) if location else Channel.in_memory(), identify(internals))
         _agent.begin()
         LOG.info("drain agent attached to run %s, metadata store %s", run_id, location)

@@ -332,7 +332,10 @@ class Drain:
                 LOG.warning("drain %s: %s: %s", self.uuid, target.label, error)
                 if tries >= _TRIES_BEFORE_STALLED:
                     self._stalled(target, reasons.CHECKPOINT_UNWRITABLE, f"{target.label}: {error}; it is tried again, fix its cause")
-            time.sleep(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)])
+            if self._gone.wait(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
+                # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
+                report = self._reporter.report
+                raise _EndedError(DrainState.FAILED, report.reason, report.message)
             tries += 1
 
     def _stalled(self, target: QueryDrain, reason: str, message: str) -> None:

@@ -201,7 +201,7 @@ def _warnings(facts: QueryFacts) -> tuple[str, ...]:
 def fingerprint(analyzed: str, spark_version: str) -> str:
     """Return a digest of a plan's text that is equal for equal plans of two runs.
 
-    Expression ids, object hashes and RDD ids differ from run to run and are left out.
+    Expression ids, object hashes and the random ids of watermark nodes differ from run to run and are left out.
     """
-    normal = re.sub(r"#\d+[L]?|@[0-9a-f]+|\$Lambda[^,\s]*|0x[0-9a-f]+|\b\d+L\b", "", analyzed)
+    normal = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|#\d+L?|@[0-9a-f]+", "", analyzed)
     return hashlib.sha256(f"{spark_version}\n{normal}".encode()).hexdigest()[:32]

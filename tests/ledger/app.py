@@ -1,0 +1,63 @@
+"""The pipeline under test: counts numbered events per window; version 2 has another key, window, schema and number of partitions.
+
+Usage: app.py INPUT BASE VERSION. The sink is idempotent: one file per query id and batch id, replaced as a whole.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_drain_agent import is_drain_pane
+
+source, base, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+out = base / "out"
+out.mkdir(exist_ok=True)
+
+
+def crash(point: str) -> None:
+    if os.environ.get("LEDGER_CRASH") == point and is_drain_pane():
+        os.killpg(0, signal.SIGKILL)
+
+
+def write(batch: DataFrame, batch_id: int) -> None:
+    crash("before-sink-write")
+    query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    rows = [{"version": version, "ids": row["ids"], "count": row["count"], "drain_pane": is_drain_pane()} for row in batch.collect()]
+    part = out / f".{query_id}-{batch_id}"
+    part.write_text(json.dumps(rows))
+    part.rename(out / f"{query_id}-{batch_id}.json")
+    crash("after-sink-write")
+
+
+spark = (
+    SparkSession.builder.master("local[2]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.ui.showConsoleProgress", "false")
+    .config("spark.sql.shuffle.partitions", "2" if version == "v1" else "3")
+    .getOrCreate()
+)
+spark.sparkContext.setLogLevel("ERROR")
+events = (
+    spark.readStream.schema("id long, key string, at timestamp")
+    .option("maxFilesPerTrigger", "1" if version == "v1" else "8")
+    .json(source)
+    .withWatermark("at", "30 seconds")
+)
+if version == "v1":
+    grouped = events.groupBy(F.window("at", "60 seconds"), "key")
+else:
+    grouped = events.groupBy(F.window("at", "45 seconds"), (F.col("id") % 3).alias("third"), F.length("key").alias("width"))
+counted = grouped.agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
+query = (
+    counted.writeStream.queryName("ledger")
+    .foreachBatch(write)
+    .outputMode("append")
+    .option("checkpointLocation", str(base / "checkpoint"))
+    .start()
+)
+query.awaitTermination()

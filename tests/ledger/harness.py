@@ -1,0 +1,112 @@
+"""Numbered events, the drivers that read them, and the ledger that says whether each was counted exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+EVENTS = 600
+FILES = 8
+
+
+def write_events(folder: Path) -> None:
+    """Write the input: events 0..599, three seconds apart with some disorder within a file."""
+    folder.mkdir()
+    per_file = EVENTS // FILES
+    for number in range(FILES):
+        ids = list(range(number * per_file, (number + 1) * per_file))
+        ids = ids[1::2] + ids[::2]
+        lines = [
+            json.dumps({"id": i, "key": "ab" * (i % 4), "at": f"2026-01-01T{i * 3 // 3600:02}:{i * 3 // 60 % 60:02}:{i * 3 % 60:02}Z"})
+            for i in ids
+        ]
+        (folder / f"{number:03}.json").write_text("\n".join(lines))
+        os.utime(folder / f"{number:03}.json", (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+class Ledger:
+    """What the sink holds, compared with the input."""
+
+    def __init__(self, base: Path) -> None:
+        rows = [row for path in sorted((base / "out").glob("*.json")) for row in json.loads(path.read_text())]
+        self.seen = Counter(i for row in rows for i in row["ids"])
+        self.rows = rows
+        assert all(row["count"] == len(row["ids"]) for row in rows)
+
+    def verdict(self) -> str:
+        lost = [i for i in range(EVENTS) if self.seen[i] == 0]
+        doubled = [i for i, times in self.seen.items() if times > 1]
+        return f"records={EVENTS} lost={len(lost)} doubled={len(doubled)}"
+
+    def drain_panes(self) -> int:
+        return sum(row["drain_pane"] for row in self.rows)
+
+
+EXACT = f"records={EVENTS} lost=0 doubled=0"
+
+
+def crash(point: str, source: Path, base: Path) -> None:
+    """Run a driver, drain it, and have it killed at the point."""
+    base.mkdir()
+    with (base / "crash.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "crash_driver.py"), point, str(source), str(base)],
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        code = process.wait(120)
+    assert code == -9, (base / "crash.log").read_text()[-3000:]
+
+
+class Restarter:
+    """A process that starts the pipeline again in a warm JVM; see restarter.py."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._stream = log.open("w")
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "restarter.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stream,
+            text=True,
+        )
+
+    def run(self, run: str, version: str, source: Path, base: Path, goal: str) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        command = {"run": run, "version": version, "input": str(source), "base": str(base), "goal": goal}
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, self._log.read_text()[-3000:]
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._stream.close()
+
+
+def copy(base: Path, name: str) -> Path:
+    """Copy the state that a crash left behind, so that it can be restarted in two ways."""
+    target = base.with_name(f"{base.name}-{name}")
+    shutil.copytree(base, target)
+    return target

@@ -1,0 +1,103 @@
+"""Starts the pipeline again and again in one warm JVM, each time as a new Spark application; one JSON command a line on stdin.
+
+Commands: {"run": "plain"|"agent", "version", "input", "base", "goal": "finish"|"consume"}. ``finish`` ends when the drain that is in
+the store is Drained; ``consume`` waits until all input is read and then drains. Answers {"outcome", "detail"} on stdout.
+"""
+
+import json
+import os
+import runpy
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from spark_drain_agent.attachment import install_hooks
+from spark_drain_agent.bypass import as_agent
+from spark_drain_store import DrainState, open_channel
+from spark_drain_store.cli import main as drain_command
+from spark_drain_store.drains import Drains
+
+APP = Path(__file__).with_name("app.py")
+LIMIT_SECONDS = 120
+
+
+def poll(condition: Any, what: str) -> Any:
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while time.monotonic() < deadline:
+        if result := condition():
+            return result
+        time.sleep(0.05)
+    raise TimeoutError(what)
+
+
+def consumed() -> bool:
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    active = session.streams.active if session is not None and SparkContext._active_spark_context is not None else []
+    return bool(active) and active[0].lastProgress is not None and active[0].status["message"] == "Waiting for data to arrive"
+
+
+def drained(store: str) -> bool:
+    drains = Drains.read(open_channel(store))
+    return any(report.state is DrainState.DRAINED for report in drains.reports.values())
+
+
+def control(command: dict[str, str], store: str, failures: list[str]) -> None:
+    with as_agent():
+        try:
+            if command["goal"] == "consume":
+                poll(consumed, "the input to be read")
+                if command["run"] == "plain":
+                    [query.stop() for query in SparkSession._instantiatedSession.streams.active]
+                    return
+                drain_command(["--metadata-store", store, "drain", "write"])
+            poll(lambda: drained(store), "the drain to end")
+            shown = Drains.read(open_channel(store))
+            print("SHOWN", json.dumps([report.as_object() for report in shown.reports.values()]), file=sys.stderr, flush=True)
+        except TimeoutError as error:
+            failures.append(f"waited in vain for {error}: {Drains.read(open_channel(store))}")
+        finally:
+            drain_command(["--metadata-store", store, "drain", "cleanup", "--all"])
+
+
+def run(command: dict[str, str]) -> dict[str, str]:
+    store = f"file:{command['base']}/store"
+    if SparkContext._jvm is not None:
+        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
+    sys.argv = [str(APP), command["input"], command["base"], command["version"]]
+    failures: list[str] = []
+    controller = threading.Thread(target=control, args=(command, store, failures), daemon=True)
+    result = {"outcome": "ran", "detail": ""}
+    if command["run"] == "agent" or command["goal"] == "consume":
+        controller.start()
+    try:
+        if command["run"] == "plain":
+            with as_agent():
+                runpy.run_path(str(APP), run_name="__main__")
+        else:
+            runpy.run_path(str(APP), run_name="__main__")
+    except Exception:
+        result = {"outcome": "failed", "detail": traceback.format_exc()[:6000]}
+    with as_agent():
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
+            SparkSession._instantiatedSession = None
+    if result["outcome"] == "ran":
+        controller.join(LIMIT_SECONDS)
+        if failures:
+            result = {"outcome": "stuck", "detail": failures[0]}
+    return result
+
+
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+with as_agent():
+    SparkContext(master="local[1]", conf=None).stop()  # makes the JVM, so that properties can be set
+install_hooks(None)
+for line in sys.stdin:
+    print(json.dumps(run(json.loads(line))), file=answers, flush=True)
