@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-
 from spark_drain_agent import is_drain_pane
 
 source, base, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]

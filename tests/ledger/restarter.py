@@ -16,7 +16,6 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-
 from spark_drain_agent.attachment import install_hooks
 from spark_drain_agent.bypass import as_agent
 from spark_drain_store import DrainState, open_channel

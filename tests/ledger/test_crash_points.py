@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.ledger.harness import EXACT, Ledger, Restarter, copy, crash, write_events
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
