@@ -109,3 +109,13 @@ def own() -> Cluster:
         raise DemoError(str(error)) from error
     kubectl = gobuild.build(gobuild.KUBE) / "kubectl"
     return Cluster(kubectl, helm, os.environ | {"KUBECONFIG": str(cluster.kubeconfig)})
+
+
+def is_up() -> bool:
+    """Say whether devcluster's cluster runs."""
+    return clusters.provider_of(_NAME) is not None and clusters.find(_NAME).is_up()
+
+
+def down() -> None:
+    """End devcluster's cluster; its images stay."""
+    clusters.find(_NAME).down()

@@ -127,7 +127,7 @@ class Feeds:
         for attempt in itertools.count(1):
             # From the beginning each time: a batch that is seen twice is still one batch.
             log = stem.with_name(f"{stem.name}.{attempt}.log")
-            with log.open("w") as copy, self._process("logs", "--follow", name) as process:
+            with log.open("w", buffering=1) as copy, self._process("logs", "--follow", name) as process:
                 for batch in batches.read(_copied(process, copy.write)):
                     with self._lock:
                         self._seen.append(Seen(version, batch))

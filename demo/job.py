@@ -20,6 +20,7 @@ from demo.ledger import Output
 BOOTSTRAP = "kafka.kafka.svc:9092"
 APPLICATION = "flights"
 PARTITIONS = 4
+EXECUTORS = 2
 _ADMISSION_SECONDS = 30.0
 
 

@@ -10,13 +10,14 @@ from demo.batches import Offsets
 from demo.cluster import Cluster
 from demo.errors import DemoError
 from demo.feeds import Feeds
-from demo.job import FlightsJob, began, reached
+from demo.job import EXECUTORS, FlightsJob, began, reached
 from demo.killing import Killer
 from demo.ledger import Ledger
-from demo.view import View
+from demo.view import View, running
 
 STEPS = 9
 _LOOK_SECONDS = 0.5
+_START_SECONDS = 600.0
 _READ_SECONDS = 900.0
 _DRAIN_SECONDS = 300.0
 
@@ -65,9 +66,10 @@ def tell(cluster: Cluster, job: FlightsJob, plot: Plot, view: View) -> bool:
     feed = job.follow()
     stage = _Stage(job, feed, view)
     try:
-        view.step("starting the producer and version 1 (flights per carrier and 6-hour window)")
-        job.start_producer()
+        view.step("starting version 1 (flights per carrier and 6-hour window), then the producer")
         job.start("v1")
+        _until(lambda: len(running(feed, "executor")) == EXECUTORS, stage, "v1", _START_SECONDS)
+        job.start_producer()
         view.step(f"reading until {plot.drain_after:,} records are through version 1")
         _until(lambda: sum(reached(feed.seen("v1")).values()) >= plot.drain_after, stage, "v1", _READ_SECONDS)
         _drain(stage, "v1", kill=plot.kill)

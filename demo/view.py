@@ -84,13 +84,14 @@ def story(feed: Feeds, version: str) -> str:
     """Return the words: application, pods, drain."""
     application = feed.object("SparkApplication", APPLICATION) or {}
     state = application.get("status", {}).get("applicationState", {}).get("state") or "NEW"
-    pods = [f"{count} {role}{'s' * (count != 1)}" for role in ("driver", "executor") if (count := _running(feed, role))]
+    pods = [f"{count} {role}{'s' * (count != 1)}" for role in ("driver", "executor") if (count := len(running(feed, role)))]
     drain = feed.object("PipelineDrain", f"flights-{version}")
     return f"application {state}, {', '.join(pods) or 'no pods'}{_drain(drain) if drain else ''}"
 
 
-def _running(feed: Feeds, role: str) -> int:
-    return sum(pod["status"].get("phase") == "Running" for pod in feed.pods(role))
+def running(feed: Feeds, role: str) -> list[Mapping[str, Any]]:
+    """Return the Spark pods of one role that run."""
+    return [pod for pod in feed.pods(role) if pod["status"].get("phase") == "Running"]
 
 
 def _drain(drain: Mapping[str, Any]) -> str:
