@@ -2,10 +2,11 @@
 
 import ssl
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from devcluster.certificates import Authority
 from devcluster.errors import DevclusterError
@@ -111,34 +112,40 @@ class ControlPlane:
         """
         self.client.start("etcd", self._etcd())
         self.client.start("kube-apiserver", self._apiserver())
-        self._await("the API server", "/readyz")
+        self._await("the API server", "/readyz", "etcd", "kube-apiserver")
         self.client.start("kube-controller-manager", self._controller_manager())
         if self.nodes:
             self.client.start("kube-scheduler", self._scheduler())
         # Made by the controller-manager; no pod is admitted in a namespace without it.
-        self._await("the first service account", "/api/v1/namespaces/default/serviceaccounts/default")
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        self._await("the first service account", account, "etcd", "kube-apiserver", "kube-controller-manager")
 
     def get(self, path: str) -> bytes:
-        """Return the answer of the API server to a GET by the administrator."""
+        """Return the answer of the API server to a GET by the administrator; OSError if it is not 200."""
         context = ssl.create_default_context(cafile=str(self.folder / "pki" / "ca.crt"))
         context.load_cert_chain(self.folder / "pki" / "admin.crt", self.folder / "pki" / "admin.key")
-        url = (self.endpoints.reachable or self.endpoints.url) + path
-        # A proxy of the environment must not be asked for a loopback address.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
-        with opener.open(url, timeout=5) as answer:
-            content: bytes = answer.read()
+        address = urlsplit(self.endpoints.reachable or self.endpoints.url)
+        connection = HTTPSConnection(address.hostname or "", address.port, timeout=5, context=context)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        if answer.status != HTTPStatus.OK:
+            raise OSError(f"GET {path}: {answer.status} {answer.reason}")
         return content
 
-    def _await(self, what: str, path: str) -> None:
+    def _await(self, what: str, path: str, *daemons: str) -> None:
         deadline = time.monotonic() + _READY_SECONDS
         last: Exception | None = None
         while time.monotonic() < deadline:
             try:
                 self.get(path)
                 return
-            except (OSError, urllib.error.URLError) as error:
+            except (OSError, HTTPException) as error:
                 last = error
-            self.client.check("etcd", "kube-apiserver", "kube-controller-manager")
+            self.client.check(*daemons)
             time.sleep(0.1)
         raise DevclusterError(f"{what} was not ready after {_READY_SECONDS:.0f} s ({last}): see {self.folder}/log")
 

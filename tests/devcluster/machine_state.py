@@ -21,14 +21,14 @@ def namespaces(kind: str) -> set[str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                found.add(os.readlink(entry / "ns" / kind))
+                found.add(str((entry / "ns" / kind).readlink()))
             except OSError:  # ended meanwhile
                 continue
     return found
 
 
 def links() -> set[str]:
-    return set(os.listdir("/sys/class/net"))
+    return {entry.name for entry in Path("/sys/class/net").iterdir()}
 
 
 def named_namespaces() -> str:

@@ -74,13 +74,13 @@ def test_a_changed_source_is_built_anew(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_debian_packages_are_named_for_those_who_are_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("devcluster.machine.os.geteuid", lambda: 1000)
-    with pytest.raises(MissingPrerequisiteError, match="missing: no-such-program.*apt-get install --no-install-recommends its-package"):
+    with pytest.raises(MissingPrerequisiteError, match=r"missing: no-such-program.*apt-get install --no-install-recommends its-package"):
         machine.ensure({"no-such-program": "its-package", "sh": "dash"})
 
 
 def test_root_is_asked_for_with_the_ways_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("devcluster.machine.os.geteuid", lambda: 1000)
-    with pytest.raises(MissingPrerequisiteError, match="run as root, or start a Docker engine.*set KUBECONFIG"):
+    with pytest.raises(MissingPrerequisiteError, match=r"run as root, or start a Docker engine.*set KUBECONFIG"):
         machine.require_root()
 
 
@@ -90,12 +90,12 @@ def test_an_unknown_cluster_is_said_to_be_unknown() -> None:
 
 
 def test_an_unknown_image_lists_the_known_ones() -> None:
-    with pytest.raises(DevclusterError, match="no image 'x:1': one of .*spark-drain-operator:dev"):
+    with pytest.raises(DevclusterError, match=r"no image 'x:1': one of .*spark-drain-operator:dev"):
         recipe_for("x:1", None, None)
 
 
 def test_a_missing_dockerfile_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DevclusterError, match="--dockerfile .*nowhere: no such file"):
+    with pytest.raises(DevclusterError, match=r"--dockerfile .*nowhere: no such file"):
         recipe_for("x:1", tmp_path / "nowhere", None)
 
 
