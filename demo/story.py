@@ -20,6 +20,10 @@ _LOOK_SECONDS = 0.5
 _START_SECONDS = 600.0
 _READ_SECONDS = 900.0
 _DRAIN_SECONDS = 300.0
+_LOOK_BACK = {
+    "v1": (("get", "pdr"), ("describe", "pdr", "flights-v1"), ("events", "--for", "pipelinedrain/flights-v1")),
+    "v2": (("get", "pdr"), ("events", "--for", "pipelinedrain/flights-v2")),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +98,7 @@ def _drain(stage: _Stage, version: str, *, kill: bool) -> None:
     finally:
         if killer is not None:
             killer.close()
-    for command in (("get", "pdr"), ("describe", "pdr", name), ("get", "events", f"--field-selector=involvedObject.name={name}")):
+    for command in _LOOK_BACK[version]:
         view.say(f"$ kubectl {' '.join(command)}")
         view.block(job.kubectl.run(*command))
     drain = feed.object("PipelineDrain", name) or {}

@@ -9,6 +9,7 @@ from demo.feeds import Feeds
 from demo.job import APPLICATION, FlightsJob, reached
 
 _PLAIN_SECONDS = 10.0
+_PASSING = ("Reconciling", "Stalled")  # they say that it goes on, not how far it is
 
 
 class View:
@@ -96,5 +97,5 @@ def running(feed: Feeds, role: str) -> list[Mapping[str, Any]]:
 
 def _drain(drain: Mapping[str, Any]) -> str:
     status = drain.get("status", {})
-    holds = [item["type"] for item in status.get("conditions", []) if item["status"] == "True"]
+    holds = [item["type"] for item in status.get("conditions", []) if item["status"] == "True" and item["type"] not in _PASSING]
     return f", drain {status.get('phase', 'new')} ({' '.join(holds) or 'no condition yet'})"
