@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.workshop.repository import ROOT, files, name
+from tools.lock import LOCKS
 
 LOCK = ROOT / "requirements.lock"
 ENTRY = re.compile(r"^(?P<requirement>[A-Za-z0-9][^\\\n]*?) *\\\n(?P<hashes>(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE)
@@ -40,6 +41,24 @@ def test_every_declared_dependency_is_locked_at_a_version_it_allows() -> None:
         if not (version := locked.get(canonicalize_name(each.name))) or not each.specifier.contains(version, prereleases=True)
     ]
     assert not wrong
+
+
+def test_images_get_the_versions_that_the_tests_run_with() -> None:
+    tested = {canonicalize_name(each.name): pinned(each) for each in entries(LOCK)}
+    others = [lock for lock in LOCKS if lock != name(LOCK)]
+    assert others
+    for lock in others:
+        shipped = {canonicalize_name(each.name): pinned(each) for each in entries(ROOT / lock)}
+        assert {package: version for package, version in shipped.items() if tested.get(package) != version} == {}, (
+            f"{lock}: run `make lock`"
+        )
+
+
+@pytest.mark.parametrize(("lock", "extra"), [("operator/requirements.lock", "operator"), ("examples/requirements.lock", "agent")])
+def test_an_image_has_what_its_extra_needs(lock: str, extra: str) -> None:
+    locked = {canonicalize_name(each.name) for each in entries(ROOT / lock)}
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"][extra]
+    assert {canonicalize_name(Requirement(text).name) for text in needed} <= locked
 
 
 def test_nothing_is_locked_that_no_dependency_wants() -> None:
