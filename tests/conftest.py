@@ -3,8 +3,15 @@
 from collections import defaultdict
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tools.phases import recorded
+
+pytest_plugins = ["tests.support.apiserver"]
+
+# How long an example takes says nothing on a machine that also runs Spark and a cluster.
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 # Cheap first: a wrong message format shows in seconds, not after the cluster is up.
 _LEVELS = ("unit", "spark", "apiserver", "cluster")

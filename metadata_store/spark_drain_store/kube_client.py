@@ -74,7 +74,7 @@ class WatchStream:
         try:
             if shutdown is not None:
                 shutdown()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RuntimeError):
             pass
         self._response.close()
 
@@ -105,18 +105,27 @@ class KubeClient:
         ApiUnavailableError
             There is neither.
         """
+        in_pod = "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ
+        return cls._connect(in_pod=in_pod, kubeconfig=None)
+
+    @classmethod
+    def from_kubeconfig(cls, path: str) -> KubeClient:
+        """Connect as a kubeconfig file says; raises as `from_environment` does."""
+        return cls._connect(in_pod=False, kubeconfig=path)
+
+    @classmethod
+    def _connect(cls, *, in_pod: bool, kubeconfig: str | None) -> KubeClient:
         from kubernetes import client
         from kubernetes import config as untyped_config
 
         config: Any = untyped_config
-
         configuration = client.Configuration()
         configuration.connection_pool_maxsize = 16
         try:
-            if "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ:
+            if in_pod:
                 config.load_incluster_config(client_configuration=configuration)
             else:
-                config.load_kube_config(client_configuration=configuration, persist_config=False)
+                config.load_kube_config(config_file=kubeconfig, client_configuration=configuration, persist_config=False)
         except config.ConfigException as error:
             raise ApiUnavailableError(f"no Kubernetes credentials: run in a pod, or set KUBECONFIG ({error})") from error
         return cls(configuration)

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings, options = parse(arguments)
     logging.basicConfig(level=options.log_level, format=_LOG_FORMAT, stream=sys.stderr)
     logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
-    from spark_drain_operator.application import run_operator
+    from spark_drain_operator.handlers.serve import run_operator
 
     try:
         asyncio.run(run_operator(settings, options.liveness))

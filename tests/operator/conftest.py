@@ -1,0 +1,104 @@
+"""One world per test: a namespace, an application, an agent, an operator process."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
+
+from tests.operator.process import OperatorProcess, without_proxy
+from tests.operator.scripted_agent import ScriptedAgent
+from tests.operator.scripted_kubeflow import ScriptedApplication
+from tests.support.apiserver import DRAINS, ApiServer, drain_body, eventually
+
+
+@dataclass
+class World:
+    server: ApiServer
+    namespace: str
+    operator: OperatorProcess
+    application: ScriptedApplication
+    agents: list[ScriptedAgent] = field(default_factory=list)
+
+    @property
+    def client(self) -> KubeClient:
+        return self.server.client
+
+    def run_application(self, run_id: str = "spark-one", *, executors: int = 2) -> ScriptedAgent:
+        """Create and start the application; returns the agent in its driver."""
+        uid = self.application.create().start(run_id, executors=executors)
+        return self.agent(run_id, uid)
+
+    def agent(self, run_id: str, pod_uid: str) -> ScriptedAgent:
+        return ScriptedAgent(self.client, self.namespace, run_id, pod_uid, self.application.name)
+
+    def create_drain(self, name: str = "drain", **spec: Any) -> str:
+        """Create a PipelineDrain; returns its uid."""
+        body = self.client.request("POST", DRAINS.format(self.namespace), body=drain_body(name, **spec))
+        return str(body["metadata"]["uid"])
+
+    def drain(self, name: str = "drain") -> dict[str, Any]:
+        return self.client.request("GET", f"{DRAINS.format(self.namespace)}/{name}")
+
+    def patch_drain(self, name: str = "drain", **body: Any) -> None:
+        self.client.request("PATCH", f"{DRAINS.format(self.namespace)}/{name}", body=body, content_type=MERGE_PATCH)
+
+    def delete_drain(self, name: str = "drain") -> None:
+        self.client.request("DELETE", f"{DRAINS.format(self.namespace)}/{name}")
+
+    def drain_is_gone(self, name: str = "drain") -> bool:
+        try:
+            self.drain(name)
+        except ApiError as error:
+            return error.status == 404
+        return False
+
+    def await_phase(self, phase: str, name: str = "drain", *, seconds: float = 20.0) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            body = self.drain(name)
+            return body if (body.get("status") or {}).get("phase") == phase else None
+
+        try:
+            return eventually(look, seconds=seconds, what=f"phase {phase}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nstatus: {self.drain(name).get('status')}\noperator: {self.operator.log()[-4000:]}") from error
+
+    def await_condition(self, type_: str, reason: str, name: str = "drain", *, seconds: float = 20.0) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            found = condition(self.drain(name), type_)
+            return found if found and found["reason"] == reason else None
+
+        try:
+            return eventually(look, seconds=seconds, what=f"condition {type_} has reason {reason}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nstatus: {self.drain(name).get('status')}\noperator: {self.operator.log()[-4000:]}") from error
+
+    def events(self, name: str = "drain") -> list[tuple[str, str]]:
+        """Return type and reason of the Events of a drain, in order."""
+        query = {"fieldSelector": f"involvedObject.name={name},involvedObject.kind=PipelineDrain"}
+        items = self.client.request("GET", f"/api/v1/namespaces/{self.namespace}/events", query=query)["items"]
+        return [(item["type"], item["reason"]) for item in sorted(items, key=lambda item: str(item["eventTime"]))]
+
+    def config_map(self, name: str) -> dict[str, Any]:
+        return self.client.request("GET", f"/api/v1/namespaces/{self.namespace}/configmaps/{name}")
+
+
+def condition(body: dict[str, Any], type_: str) -> dict[str, Any] | None:
+    conditions = (body.get("status") or {}).get("conditions") or []
+    return next((item for item in conditions if item["type"] == type_), None)
+
+
+@pytest.fixture
+def world(api_server: ApiServer, namespace: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    marker = request.node.get_closest_marker("operator_arguments")
+    operator = OperatorProcess(
+        without_proxy(api_server.environment()), namespace, tmp_path / "operator.log", *(marker.args if marker else ())
+    )
+    built = World(api_server, namespace, operator, ScriptedApplication(api_server.client, namespace))
+    operator.start()
+    yield built
+    assert "defect in the operator" not in operator.log(), operator.log()[-4000:]
+    if operator.running:
+        operator.stop()

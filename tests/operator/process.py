@@ -1,0 +1,53 @@
+"""The operator as a process of its own, so that it can be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+
+class OperatorProcess:
+    """Starts, kills and restarts ``python -m spark_drain_operator``."""
+
+    def __init__(self, environment: dict[str, str], namespace: str, log: Path, *arguments: str) -> None:
+        self._environment = environment
+        self._command = [sys.executable, "-m", "spark_drain_operator", "--namespaces", namespace, "--resync-seconds", "2", *arguments]
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """End it as the kernel would: no handler runs."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(timeout=10)
+
+    def stop(self) -> int:
+        assert self._process is not None
+        self._process.terminate()
+        try:
+            return self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+
+def without_proxy(environment: dict[str, str]) -> dict[str, str]:
+    """Return the environment without proxies: the API server is on loopback."""
+    return {name: value for name, value in environment.items() if not name.lower().endswith("_proxy")} | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}

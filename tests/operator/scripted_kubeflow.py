@@ -1,0 +1,139 @@
+"""Plays kubeflow's spark-operator and its pods, as measured on v2.5.2: real objects, no kubelet, no Spark."""
+
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
+
+from tests.support.apiserver import eventually
+
+_APPLICATIONS = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/{}/sparkapplications"
+
+
+class ScriptedApplication:
+    """One SparkApplication; each method does what kubeflow's operator, the kubelet or Spark would do next."""
+
+    def __init__(self, client: KubeClient, namespace: str, name: str = "app") -> None:
+        self._client = client
+        self.namespace = namespace
+        self.name = name
+        self._path = f"{_APPLICATIONS.format(namespace)}/{name}"
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
+        self.run_id = ""
+
+    def create(self, **spec: Any) -> "ScriptedApplication":
+        self._client.request(
+            "POST",
+            _APPLICATIONS.format(self.namespace),
+            body={
+                "apiVersion": "sparkoperator.k8s.io/v1beta2",
+                "kind": "SparkApplication",
+                "metadata": {"name": self.name},
+                "spec": {
+                    "type": "Python",
+                    "mode": "cluster",
+                    "sparkVersion": "4.2.0",
+                    "image": "example/pipeline",
+                    "mainApplicationFile": "local:///app.py",
+                    "driver": {"cores": 1},
+                    "executor": {"instances": 2},
+                    **spec,
+                },
+            },
+        )
+        return self
+
+    def body(self) -> dict[str, Any]:
+        return self._client.request("GET", self._path)
+
+    def set_state(self, state: str) -> None:
+        changes = {"status": {"applicationState": {"state": state}, "driverInfo": {}}}
+        self._client.request("PATCH", f"{self._path}/status", body=changes, content_type=MERGE_PATCH)
+
+    @property
+    def suspended(self) -> bool:
+        return bool(self.body()["spec"].get("suspend"))
+
+    def start(self, run_id: str = "spark-one", *, executors: int = 2) -> str:
+        """Start a run; returns the driver pod's uid."""
+        self.run_id = run_id
+        self.set_state("SUBMITTED")
+        uid = self.create_pod(f"{self.name}-driver", {"spark-role": "driver"})
+        self.run_pod(f"{self.name}-driver")
+        for number in range(1, executors + 1):
+            self.add_executor(str(number))
+        self.set_state("RUNNING")
+        return uid
+
+    def add_executor(self, executor_id: str, *, running: bool = True) -> None:
+        name = f"{self.name}-{self.run_id}-exec-{executor_id}"
+        self.create_pod(name, {"spark-role": "executor", "spark-exec-id": executor_id})
+        if running:
+            self.run_pod(name)
+
+    def create_pod(self, name: str, labels: dict[str, str]) -> str:
+        owner = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": self.name}
+        body = self._client.request(
+            "POST",
+            self._pods,
+            body={
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": name,
+                    "labels": {"sparkoperator.k8s.io/app-name": self.name, "spark-app-selector": self.run_id, **labels},
+                    "ownerReferences": [{**owner, "uid": self.body()["metadata"]["uid"], "controller": labels["spark-role"] == "driver"}],
+                },
+                "spec": {"containers": [{"name": "spark", "image": "example/pipeline"}], "automountServiceAccountToken": False},
+            },
+        )
+        return str(body["metadata"]["uid"])
+
+    def run_pod(self, name: str) -> None:
+        started = {"running": {"startedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}}
+        container = {"name": "spark", "image": "example/pipeline", "imageID": "", "ready": True, "restartCount": 0, "state": started}
+        changes = {"status": {"phase": "Running", "containerStatuses": [container]}}
+        self._client.request("PATCH", f"{self._pods}/{name}/status", body=changes, content_type=MERGE_PATCH)
+
+    def end_pods(self, *, role: str | None = None) -> None:
+        """Remove the pods, as deletion and the driver's shutdown hook do."""
+        selector = f"sparkoperator.k8s.io/app-name={self.name}" + (f",spark-role={role}" if role else "")
+        for pod in self._client.request("GET", self._pods, query={"labelSelector": selector})["items"]:
+            try:
+                self._client.request("DELETE", f"{self._pods}/{pod['metadata']['name']}", query={"gracePeriodSeconds": "0"})
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+
+    def restart(self, run_id: str, *, executors: int = 2) -> str:
+        """Lose the driver and start another run, as with restartPolicy Always; returns the new driver pod's uid."""
+        self.set_state("FAILING")
+        self.end_pods()
+        self.set_state("PENDING_RERUN")
+        return self.start(run_id, executors=executors)
+
+    def await_suspend(self, *, seconds: float = 20.0) -> None:
+        eventually(lambda: self.suspended, seconds=seconds, what="spec.suspend is set")
+
+    def obey_suspend(self, *, seconds: float = 20.0) -> None:
+        """Wait for spec.suspend, then do what the real operator does: say SUSPENDED first, end the pods afterwards."""
+        self.await_suspend(seconds=seconds)
+        self.set_state("SUSPENDED")
+        self.end_pods()
+
+    def delete(self) -> None:
+        self._client.request("DELETE", self._path)
+
+
+class BackgroundKubeflow:
+    """Obeys spec.suspend of one application in a thread."""
+
+    def __init__(self, application: ScriptedApplication, *, seconds: float = 60.0) -> None:
+        self._thread = threading.Thread(target=application.obey_suspend, kwargs={"seconds": seconds}, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join(timeout=60)

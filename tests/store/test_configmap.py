@@ -1,0 +1,166 @@
+"""What only the ConfigMap store has to get right."""
+
+import http.server
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from spark_drain_store import ConflictError, StoreError, StoreUnavailableError
+from spark_drain_store.channel import open_channel
+from spark_drain_store.configmap import MANAGED_BY, ConfigMapStore
+from spark_drain_store.kube_client import KubeClient
+
+from tests.support.apiserver import ApiServer
+
+
+def kubeconfig(folder: Path, server: str, **user: str) -> str:
+    path = folder / "kubeconfig"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "test",
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+                "clusters": [{"name": "test", "cluster": {"server": server}}],
+                "users": [{"name": "test", "user": user or {"token": "secret"}}],
+            }
+        )
+    )
+    return str(path)
+
+
+def test_an_unreachable_server_is_unavailable(tmp_path: Path) -> None:
+    client = KubeClient.from_kubeconfig(kubeconfig(tmp_path, "http://127.0.0.1:1"))
+    store = ConfigMapStore(client, "default", "app")
+    with pytest.raises(StoreUnavailableError, match="cannot be reached"):
+        store.read()
+    with pytest.raises(StoreUnavailableError):
+        store.write({"a": "1"})
+    with pytest.raises(StoreUnavailableError):
+        store.watch("7", 1.0)
+
+
+def test_missing_credentials_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    with pytest.raises(StoreUnavailableError, match="set KUBECONFIG"):
+        open_channel("configmap:default/app")
+
+
+@pytest.fixture
+def answering() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
+    """Return the address of a server and the answers that it gives, in order; the last one stays."""
+    answers: list[tuple[int, bytes]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = answers.pop(0) if len(answers) > 1 else answers[0]
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", answers
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_busy_server_is_unavailable(tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]], status: int) -> None:
+    address, answers = answering
+    answers.append((status, b"come back later"))
+    store = ConfigMapStore(KubeClient.from_kubeconfig(kubeconfig(tmp_path, address)), "default", "app")
+    with pytest.raises(StoreUnavailableError, match=str(status)):
+        store.read()
+
+
+def test_a_refusal_names_the_permissions(tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]]) -> None:
+    address, answers = answering
+    answers.append((403, b'{"kind": "Status", "reason": "Forbidden", "message": "no"}'))
+    store = ConfigMapStore(KubeClient.from_kubeconfig(kubeconfig(tmp_path, address)), "default", "app")
+    with pytest.raises(StoreError, match="grant the service account get, list, watch") as caught:
+        store.read()
+    assert not isinstance(caught.value, StoreUnavailableError)
+
+
+@pytest.fixture
+def named(api_server: ApiServer) -> Iterator[str]:
+    name = f"store-{uuid.uuid4().hex[:8]}"
+    yield name
+    api_server.client.request("DELETE", "/api/v1/namespaces/default/configmaps", query={"fieldSelector": f"metadata.name={name}"})
+
+
+@pytest.mark.apiserver
+def test_a_created_store_carries_the_label_that_is_watched(api_server: ApiServer, named: str) -> None:
+    ConfigMapStore(api_server.client, "default", named).write({"a": "1"})
+    body = api_server.client.request("GET", f"/api/v1/namespaces/default/configmaps/{named}")
+    assert body["metadata"]["labels"].items() >= MANAGED_BY.items()
+
+
+@pytest.mark.apiserver
+def test_deletion_wakes_up_a_watch_and_reads_as_absent(api_server: ApiServer, named: str) -> None:
+    store = ConfigMapStore(api_server.client, "default", named)
+    version = store.write({"a": "1"})
+    path = f"/api/v1/namespaces/default/configmaps/{named}"
+    timer = threading.Timer(0.3, lambda: api_server.client.request("DELETE", path))
+    timer.start()
+    snapshot = store.watch(version, 20.0)
+    timer.join()
+    assert snapshot is not None
+    assert (snapshot.version, dict(snapshot.entries)) == ("", {})
+    with pytest.raises(ConflictError):
+        store.write({"a": "2"}, if_version=version)
+
+
+@pytest.mark.apiserver
+def test_removing_from_an_absent_store_does_not_create_it(api_server: ApiServer, named: str) -> None:
+    store = ConfigMapStore(api_server.client, "default", named)
+    store.write({"a": None})
+    assert store.read().version == ""
+
+
+@pytest.mark.apiserver
+def test_a_watch_survives_a_version_that_is_too_old(api_server: ApiServer, named: str) -> None:
+    store = ConfigMapStore(api_server.client, "default", named)
+    store.write({"a": "1"})
+    snapshot = store.watch("1", 5.0)
+    assert snapshot is not None
+    assert dict(snapshot.entries) == {"a": "1"}
+
+
+@pytest.mark.apiserver
+def test_without_the_right_to_watch_it_polls(api_server: ApiServer, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_drain_store.configmap._POLL_SECONDS", 0.5)
+    api_server.run_kubectl("create", "serviceaccount", named)
+    api_server.run_kubectl("create", "role", named, "--verb=get,create,patch", "--resource=configmaps")
+    api_server.run_kubectl("create", "rolebinding", named, f"--role={named}", f"--serviceaccount=default:{named}")
+    token = api_server.run_kubectl("create", "token", named).strip()
+    admin = yaml.safe_load(api_server.kubeconfig.read_text())
+    for user in admin["users"]:
+        user["user"] = {"token": token}
+    path = tmp_path / "limited"
+    path.write_text(yaml.safe_dump(admin))
+    client = KubeClient.from_kubeconfig(str(path))
+    store = ConfigMapStore(client, "default", named)
+    version = store.write({"a": "1"})
+    timer = threading.Timer(0.8, lambda: ConfigMapStore(api_server.client, "default", named).write({"a": "2"}))
+    timer.start()
+    began = time.monotonic()
+    snapshot = store.watch(version, 20.0)
+    timer.join()
+    client.close()
+    assert snapshot is not None
+    assert dict(snapshot.entries) == {"a": "2"}
+    assert time.monotonic() - began < 10.0

@@ -1,0 +1,120 @@
+"""A real API server for tests: of SPARK_DRAIN_TEST_KUBECONFIG, or started on loopback for the session."""
+
+import os
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient
+
+from devcluster import gobuild
+from devcluster.api import control_plane
+
+ROOT = Path(__file__).resolve().parents[2]
+KUBECONFIG = "SPARK_DRAIN_TEST_KUBECONFIG"
+DRAINS = "/apis/sparkdrain.io/v1alpha1/namespaces/{}/pipelinedrains"
+
+Found = TypeVar("Found")
+
+
+def eventually(look: Callable[[], Found | None], *, seconds: float = 20.0, what: str = "") -> Found:
+    """Return the first truthy answer; fails with the last one otherwise."""
+    until = time.monotonic() + seconds
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {seconds} s: {what or look.__name__} (last answer {found!r})")
+        time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    kubeconfig: Path
+    client: KubeClient
+    kubectl: str
+
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"KUBECONFIG": str(self.kubeconfig)}
+
+    def run_kubectl(self, *arguments: str, text: str | None = None) -> str:
+        done = subprocess.run([self.kubectl, *arguments], input=text, capture_output=True, text=True, env=self.environment(), check=False)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def apply(self, path: Path) -> None:
+        self.run_kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
+
+    def established(self, name: str) -> bool:
+        body = self.client.request("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+        conditions = (body.get("status") or {}).get("conditions") or []
+        return any(item["type"] == "Established" and item["status"] == "True" for item in conditions)
+
+
+def spark_application_definition() -> Path:
+    """Return kubeflow's own CustomResourceDefinition of SparkApplication, from its Go module."""
+    module = gobuild.module_dir(gobuild.SPARK_OPERATOR, "github.com/kubeflow/spark-operator/v2")
+    return module / "config/crd/bases/sparkoperator.k8s.io_sparkapplications.yaml"
+
+
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[ApiServer]:
+    with ExitStack() as stack:
+        given = os.environ.get(KUBECONFIG)
+        if given:
+            kubectl = shutil.which("kubectl")
+            assert kubectl, f"{KUBECONFIG} is set: kubectl must be on the PATH"
+            kubeconfig = Path(given)
+        else:
+            plane = stack.enter_context(control_plane())
+            kubeconfig, kubectl = plane.kubeconfig, str(plane.kubectl)
+        client = KubeClient.from_kubeconfig(str(kubeconfig))
+        stack.callback(client.close)
+        server = ApiServer(kubeconfig, client, kubectl)
+        for path in (ROOT / "crds/pipelinedrain.yaml", spark_application_definition()):
+            server.apply(path)
+            name = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)["metadata"]["name"]
+            eventually(lambda name=name: server.established(name), what=f"{name} is established")
+        yield server
+
+
+@pytest.fixture
+def namespace(api_server: ApiServer) -> Iterator[str]:
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    client = api_server.client
+    client.request("POST", "/api/v1/namespaces", body={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def account() -> bool:
+        try:
+            return bool(client.request("GET", f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+        except ApiError:
+            return False
+
+    eventually(account, what="the namespace has its service account")
+    yield name
+    for drain in client.request("GET", DRAINS.format(name))["items"]:
+        # Nobody is left to answer the finalizer; a namespace that cannot end would stay in the cluster.
+        if drain["metadata"].get("finalizers"):
+            patch = [{"op": "remove", "path": "/metadata/finalizers"}]
+            client.request("PATCH", f"{DRAINS.format(name)}/{drain['metadata']['name']}", body=patch, content_type=JSON_PATCH)
+    client.request("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def drain_body(name: str = "drain", **spec: Any) -> dict[str, Any]:
+    """Return a PipelineDrain of the application ``app``."""
+    reference = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": "app"}
+    return {
+        "apiVersion": "sparkdrain.io/v1alpha1",
+        "kind": "PipelineDrain",
+        "metadata": {"name": name},
+        "spec": {"applicationRef": reference, **spec},
+    }
