@@ -15,7 +15,7 @@ from devcluster.images import loading
 from devcluster.images.recipes import RECIPES
 from devcluster.progress import Progress
 from tools.phases import phase
-from tools.prerequisites import docker_answers
+from tools.prerequisites import OTHER_CLUSTER, docker_answers
 
 Step = tuple[str, Callable[[], object]]
 
@@ -56,7 +56,7 @@ def steps(wanted: set[str], *, own_cluster: bool, docker: bool) -> list[Step]:
     wanted : set of str
         See `needs`.
     own_cluster : bool
-        The cluster is devcluster's, not one that KUBECONFIG names.
+        The cluster is devcluster's, not one that the environment names.
     docker : bool
         A Docker engine provides it.
     """
@@ -70,7 +70,7 @@ def steps(wanted: set[str], *, own_cluster: bool, docker: bool) -> list[Step]:
 
 def main(arguments: Sequence[str]) -> int:
     """Build what is missing; each build is cached, so an interrupted one costs only itself."""
-    todo = steps(needs(arguments), own_cluster=not os.environ.get("KUBECONFIG"), docker=docker_answers())
+    todo = steps(needs(arguments), own_cluster=not os.environ.get(OTHER_CLUSTER), docker=docker_answers())
     progress = Progress(len(todo))
     try:
         for text, build in todo:

@@ -10,9 +10,11 @@ from devcluster.machine import CLUSTER_PACKAGES, IMAGE_PACKAGES, ensure
 
 JAVA = 17
 GO = (1, 26)
+# Not KUBECONFIG itself: that would let the tests loose on whatever cluster somebody happens to work with.
+OTHER_CLUSTER = "SPARK_DRAIN_TEST_KUBECONFIG"
 _DEBIAN_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}
 
-__all__ = ["DevclusterError", "MissingPrerequisiteError", "docker_answers", "go_is_there", "java_is_there", "provide"]
+__all__ = ["OTHER_CLUSTER", "DevclusterError", "MissingPrerequisiteError", "docker_answers", "go_is_there", "java_is_there", "provide"]
 
 
 def _output(*command: str) -> str:
@@ -74,5 +76,5 @@ def provide(target: str) -> None:
     if target == "lint":
         return
     _provide_java()
-    if not docker_answers() and not os.environ.get("KUBECONFIG"):
+    if not docker_answers() and not os.environ.get(OTHER_CLUSTER):
         ensure(CLUSTER_PACKAGES | IMAGE_PACKAGES)
