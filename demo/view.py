@@ -1,5 +1,6 @@
 """The live view."""
 
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -56,7 +57,9 @@ class View:
         numbers, phase = flow(job, feed, version), story(feed, version)
         if self._redraw:
             self._wipe()
-            self._stream.write(f"    {numbers}\n    {phase}\n")
+            # A line that wraps would be two lines to wipe.
+            width = shutil.get_terminal_size().columns - 1
+            self._stream.write("".join(f"    {line}"[:width] + "\n" for line in (numbers, phase)))
             self._stream.flush()
             self._drawn = 2
             return
