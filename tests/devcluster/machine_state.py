@@ -12,8 +12,8 @@ def mounts() -> set[str]:
     return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
 
 
-def cgroups() -> set[str]:
-    return {folder for root in hierarchies() for folder, _, _ in os.walk(root) if "devcluster" in folder}
+def cgroups(name: str) -> set[str]:
+    return {folder for root in hierarchies() for folder, _, _ in os.walk(root) if name in folder}
 
 
 def namespaces(kind: str) -> set[str]:
@@ -61,7 +61,7 @@ def snapshot(names: tuple[str, ...]) -> dict[str, object]:
     """Everything at once; ``names`` are namespaces that others may not have made meanwhile."""
     return {
         "mounts": mounts(),
-        "cgroups": cgroups(),
+        "cgroups": set().union(*(cgroups(name) for name in names)),
         "links": links(),
         "named namespaces": named_namespaces(),
         "packet filter": packet_filter(),
