@@ -7,7 +7,7 @@ import pytest
 from demo import batches, dataset
 from demo.job import EXECUTORS, began, reached
 from demo.ledger import Ledger
-from tests.e2e.conftest import DRAIN_AFTER, FLIGHTS, Run
+from tests.e2e.flights_run import DRAIN_AFTER, FLIGHTS, Run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
