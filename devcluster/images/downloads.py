@@ -45,7 +45,7 @@ def wheelhouse(lock: Path) -> Path:
         if sources:
             source_lock = folder / ".sources.lock"
             source_lock.write_text("".join(block for name, block in _blocks(lock) if name in sources))
-            _run([*download, "--no-deps", "--no-binary", ":all:", "--require-hashes", "--requirement", str(source_lock)])
+            _run([*download, "--no-deps", "--no-binary", ",".join(sources), "--require-hashes", "--requirement", str(source_lock)])
             source_lock.unlink()
 
     return _cached("wheelhouse", lock.read_text() + "\n".join(builders), fill)
