@@ -1,0 +1,19 @@
+"""One windowed query. Usage: windows.py BASE."""
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.agent.apps.sinks import counted, read, to_files
+
+base = Path(sys.argv[1])
+spark = SparkSession.builder.getOrCreate()
+query = (
+    counted(read(spark, base))
+    .writeStream.option("checkpointLocation", str(base / "checkpoint"))
+    .foreachBatch(to_files(base / "out"))
+    .start(queryName="windows")
+)
+query.awaitTermination()
+(base / "main-returned").touch()
