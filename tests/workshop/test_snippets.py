@@ -1,0 +1,96 @@
+"""What people copy out of the pages works: manifests fit the API, commands fit the programs."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from spark_drain_agent import launcher
+from spark_drain_store import cli
+
+from tests.workshop.repository import ROOT, files, name
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = files("*.md")
+INLINE = re.compile(r"`([^`\n]+)`")
+
+
+def blocks(*languages: str) -> list[tuple[str, str]]:
+    return [(name(page), text) for page in PAGES for language, text in BLOCK.findall(page.read_text()) if language in languages]
+
+
+def commands(program: str) -> list[tuple[str, list[str]]]:
+    """Return each command line that begins with a program and stands alone on a line of a block, split into words."""
+    lines = [(page, line.strip()) for page, text in blocks("", "sh", "bash", "console") for line in text.splitlines()]
+    return [(page, shlex.split(line, comments=True)) for page, line in lines if line.startswith(f"{program} ") and "[" not in line]
+
+
+def definition() -> dict[str, Any]:
+    crd = yaml.safe_load((ROOT / "crds" / "pipelinedrain.yaml").read_text())
+    schema: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return closed(schema)
+
+
+def closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Refuse fields that the schema does not name, as strict validation by the API server does."""
+    if schema.get("properties"):
+        schema["additionalProperties"] = False
+        for each in schema["properties"].values():
+            closed(each)
+    if "items" in schema:
+        closed(schema["items"])
+    return schema
+
+
+def test_every_manifest_in_the_pages_is_yaml_and_every_drain_fits_the_definition() -> None:
+    schema = definition()
+    drains = 0
+    for page, text in blocks("yaml"):
+        for document in yaml.safe_load_all(text):
+            assert isinstance(document, dict), f"{page}: {text[:60]}"
+            if document.get("kind") == "PipelineDrain":
+                drains += 1
+                jsonschema.validate(document, schema)
+    assert drains
+
+
+@pytest.mark.parametrize("change", [{"checkpoint": {"policy": "reseed"}}, {"checkpointPolicy": "Reseed"}], ids=str)
+def test_a_drain_that_does_not_fit_would_be_found(change: dict[str, Any]) -> None:
+    reference = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": "a"}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"spec": {"applicationRef": reference, **change}}, definition())
+
+
+def test_every_command_of_the_store_in_the_pages_is_one() -> None:
+    found = commands("python -m spark_drain_store")
+    assert found
+    for page, words in found:
+        assert cli._parser().parse_args(words[3:]).topic == "drain", page
+
+
+def test_every_command_of_the_agent_in_the_pages_is_one() -> None:
+    found = commands("python -m spark_drain_agent")
+    assert found
+    for page, words in found:
+        assert launcher._parser().parse_args(words[3:]).script, page
+
+
+def test_every_make_target_in_the_pages_exists() -> None:
+    declared = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert declared
+    inline = [(name(page), code) for page in PAGES for code in INLINE.findall(BLOCK.sub("", page.read_text()))]
+    lines = [(page, line.strip()) for page, text in blocks("", "sh", "bash", "console") for line in text.splitlines()]
+    mentioned = [(page, found[1]) for page, code in inline + lines if (found := re.match(r"make ([a-z][a-z-]*)\b", code))]
+    assert mentioned
+    assert not [(page, target) for page, target in mentioned if target not in declared[1].split()]
+
+
+def test_every_folder_of_the_architecture_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = re.findall(r"^\| (`[^|]+?`) \|", page.partition("## The path")[0], re.MULTILINE)
+    folders = [folder for cell in table for folder in INLINE.findall(cell)]
+    assert folders
+    assert not [folder for folder in folders if not Path(ROOT, folder).is_dir()]
