@@ -26,6 +26,7 @@ def make(cluster: str, nodes: tuple[str, ...]) -> None:
         for folder in (root / cluster, *(root / cluster / node for node in nodes)):
             folder.mkdir(exist_ok=True)
             _hand_down(folder.parent, folder)
+        _weigh(root / cluster, len(nodes))
 
 
 def _hand_down(parent: Path, child: Path) -> None:
@@ -39,6 +40,15 @@ def _hand_down(parent: Path, child: Path) -> None:
         for controller in available.read_text().split():
             with contextlib.suppress(OSError):
                 (parent / "cgroup.subtree_control").write_text(f"+{controller}")
+
+
+def _weigh(folder: Path, nodes: int) -> None:
+    # By default all pods together would weigh as much as one single busy process of the machine,
+    # and requests to the API server time out beside a build.
+    promised = nodes * (os.cpu_count() or 1)
+    for setting, value in (("cpu.shares", min(1024 * promised, 262144)), ("cpu.weight", min(100 * promised, 10000))):
+        if (folder / setting).exists():
+            (folder / setting).write_text(str(value))
 
 
 def remove(cluster: str) -> None:

@@ -30,8 +30,13 @@ spec:
   mainApplicationFile: local:///opt/spark/examples/src/main/python/pi.py
   arguments: ["4"]
   sparkVersion: 4.2.0
-  restartPolicy: {type: Never}
+  restartPolicy: {type: OnFailure, onFailureRetries: 0, onSubmissionFailureRetries: 3, onSubmissionFailureRetryInterval: 5}
   sparkConf:
+    # Ten seconds by default, which a submission on a busy machine does not keep to.
+    spark.kubernetes.submission.connectionTimeout: "60000"
+    spark.kubernetes.submission.requestTimeout: "60000"
+    spark.kubernetes.driver.connectionTimeout: "60000"
+    spark.kubernetes.driver.requestTimeout: "60000"
     spark.kubernetes.driver.request.cores: 100m
     spark.kubernetes.executor.request.cores: 100m
     spark.kubernetes.executor.deleteOnTermination: "false"
@@ -61,7 +66,7 @@ producer = KafkaProducer(bootstrap_servers=server, acks="all")
 for number in range(100):
     producer.send(topic, str(number).encode(), partition=number % 4)
 producer.flush()
-consumer = KafkaConsumer(bootstrap_servers=server, auto_offset_reset="earliest", consumer_timeout_ms=20000, isolation_level="read_committed")
+consumer = KafkaConsumer(bootstrap_servers=server, auto_offset_reset="earliest", consumer_timeout_ms=20000)
 consumer.assign([TopicPartition(topic, partition) for partition in sorted(consumer.partitions_for_topic(topic))])
 read = []
 while len(read) < 100:
