@@ -111,7 +111,9 @@ def read_journal(files: CheckpointFiles) -> Journal | None:
     if text is None:
         return None
     try:
-        loaded: dict[str, Any] = json.loads(text)
+        loaded: Any = json.loads(text)
+        if not isinstance(loaded, dict):
+            raise TypeError("it is no JSON object")
         known = {field.name for field in dataclasses.fields(Journal)}
         values = {key: value for key, value in loaded.items() if key in known}
         values["step"] = JournalStep(loaded["step"])

@@ -1,0 +1,51 @@
+"""A checkpoint's files without Spark: the names and texts that the agent's pure parts read and write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import cast
+
+from spark_drain_agent.filesystem import CheckpointFiles
+
+
+class Folder:
+    """The operations of `CheckpointFiles` on a local folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.root = str(path)
+
+    def uri(self, name: str) -> str:
+        return f"file:{self.path / name}"
+
+    def exists(self, name: str) -> bool:
+        return (self.path / name).exists()
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(item.name for item in (self.path / folder).glob("[!.]*"))
+
+    def names_by_age(self, folder: str) -> list[str]:
+        return [path.name for path in sorted((self.path / folder).glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)]
+
+    def read(self, name: str) -> str | None:
+        return (self.path / name).read_text() if self.exists(name) else None
+
+    def write(self, name: str, text: str) -> None:
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.path / name).write_text(text)
+
+    def delete(self, name: str) -> None:
+        target = self.path / name
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+
+    def move(self, source: str, target: str) -> None:
+        (self.path / target).parent.mkdir(parents=True, exist_ok=True)
+        (self.path / source).rename(self.path / target)
+
+
+def files_in(path: Path) -> CheckpointFiles:
+    return cast(CheckpointFiles, Folder(path))

@@ -1,0 +1,235 @@
+"""Offset log, commit log and journal as text: read, rewritten, and refused where the format is another."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+from spark_drain_agent.checkpoint import END_OF_TIME_MS, Checkpoint, OffsetEntry, UnknownCheckpointFormatError
+from spark_drain_agent.journal import Journal, JournalStep, MalformedJournalError, read_journal, remove_journal, write_journal
+from spark_drain_agent.steps.fence import fence, fence_line, is_fence, undo
+from spark_drain_agent.steps.seed import clear_late_state, prune_archives, seed
+
+from tests.agent.folder import files_in
+
+# As Spark 4.2 writes it, for two sources of which the second has delivered nothing yet.
+OFFSETS = (
+    'v1\n{"batchWatermarkMs":1000,"batchTimestampMs":2000,"conf":{"spark.sql.shuffle.partitions":"2","spark.sql.x":"y"}}\n'
+    '{"topic":{"0":17}}\n-'
+)
+COMMIT = 'v1\n{"nextBatchWatermarkMs":1500}'
+
+JOURNAL = Journal(
+    uuid="6f1c",
+    step=JournalStep.COPIED,
+    checkpoint_policy="Reseed",
+    query_name="orders",
+    sink="kafka",
+    sources=("KafkaV2[Subscribe[orders]]",),
+    batch_id=7,
+    watermark_ms=1500,
+    metadata='{"id":"abc"}',
+    fingerprint="f",
+    spark_version="4.2.0",
+    application="local-1",
+    generation=2,
+    flushes=True,
+)
+
+
+def test_an_entry_is_rendered_as_it_was_read() -> None:
+    entry = OffsetEntry.parse("offsets/7", OFFSETS)
+    assert entry.offsets == ('{"topic":{"0":17}}', "-")
+    assert entry.text() == OFFSETS
+
+
+def test_watermark_and_clock_change_nothing_else() -> None:
+    entry = OffsetEntry.parse("offsets/7", OFFSETS)
+    moved = entry.at(END_OF_TIME_MS, 5)
+    assert moved.metadata == {**entry.metadata, "batchWatermarkMs": END_OF_TIME_MS, "batchTimestampMs": 5}
+    assert moved.offsets == entry.offsets
+    assert moved.at(1000, 2000) == entry
+
+
+def test_unpinned_confs() -> None:
+    entry = OffsetEntry.parse("offsets/7", OFFSETS).without_confs("spark.sql.shuffle.partitions", "spark.sql.absent")
+    assert entry.metadata["conf"] == {"spark.sql.x": "y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (OFFSETS.replace("v1", "v2", 1), "format 'v2'"),
+        ("", "format ''"),
+        ("v1", "format 'v1'"),
+        ("v1\n\n{}", "no metadata in its second line: ''"),
+        ("v1\nbroken\n{}", "no metadata in its second line: 'broken'"),
+    ],
+)
+def test_other_offset_formats_are_refused(text: str, words: str) -> None:
+    with pytest.raises(UnknownCheckpointFormatError, match="offsets/7") as refused:
+        OffsetEntry.parse("offsets/7", text)
+    assert words in str(refused.value)
+
+
+def checkpoint(folder: Path, offsets: int, commits: int) -> Checkpoint:
+    files = files_in(folder)
+    for batch in range(offsets + 1):
+        files.write(f"offsets/{batch}", OFFSETS)
+    for batch in range(commits + 1):
+        files.write(f"commits/{batch}", COMMIT)
+    files.write("metadata", JOURNAL.metadata)
+    files.write("state/0/0/1.delta", "state")
+    return Checkpoint(files)
+
+
+def test_newest_entries_are_numbers_not_names(tmp_path: Path) -> None:
+    found = checkpoint(tmp_path, 10, 9)
+    found.files.write("offsets/.11.crc", "")
+    found.files.write("offsets/-1", OFFSETS)
+    assert (found.newest_offsets, found.newest_commit, found.settled) == (10, 9, False)
+    found.write_commit(10, 3)
+    assert found.settled
+
+
+def test_an_empty_checkpoint_is_settled(tmp_path: Path) -> None:
+    empty = Checkpoint(files_in(tmp_path))
+    assert (empty.newest_offsets, empty.newest_commit, empty.settled, empty.metadata) == (None, None, True, None)
+
+
+@pytest.mark.parametrize(
+    ("commit", "watermark"), [(COMMIT, 1500), ('v1\n{"nextBatchWatermarkMs":0}', 1000), ("v1\n{}", 1000), ("v1", 1000)]
+)
+def test_watermark_after_a_batch(tmp_path: Path, commit: str, watermark: int) -> None:
+    found = checkpoint(tmp_path, 7, 6)
+    found.files.write("commits/7", commit)
+    assert found.watermark_after(7) == watermark
+
+
+@pytest.mark.parametrize(
+    "commit",
+    ["", 'v2\n{"nextBatchWatermarkMs":1}', "v1\n[]", "v1\nbroken", 'v1\n{"nextBatchWatermarkMs":1,"stateUniqueIds":{"0":[["a"]]}}'],
+)
+def test_other_commit_formats_are_refused(tmp_path: Path, commit: str) -> None:
+    found = checkpoint(tmp_path, 7, 6)
+    found.files.write("commits/7", commit)
+    with pytest.raises(UnknownCheckpointFormatError, match=r"commits/7.*checkpointFormatVersion at 1"):
+        found.watermark_after(7)
+
+
+def test_a_missing_entry_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnknownCheckpointFormatError, match="offsets/3 is missing"):
+        Checkpoint(files_in(tmp_path)).offsets(3)
+
+
+def test_new_metadata_has_another_id_each_time() -> None:
+    ids = {json.loads(Checkpoint.new_metadata())["id"] for _ in range(3)}
+    assert len(ids) == 3
+
+
+# -- the journal -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", list(JournalStep))
+def test_a_journal_is_read_as_it_was_written(tmp_path: Path, step: JournalStep) -> None:
+    files = files_in(tmp_path)
+    assert read_journal(files) is None
+    assert write_journal(files, JOURNAL.at(step)) == read_journal(files) == dataclasses.replace(JOURNAL, step=step)
+    remove_journal(files)
+    assert read_journal(files) is None
+
+
+def test_a_journal_of_a_newer_agent_may_have_more_fields(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    write_journal(files, JOURNAL)
+    files.write("_drain/journal", json.dumps({**json.loads(files.read("_drain/journal") or ""), "colour": "blue"}))
+    assert read_journal(files) == JOURNAL
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", "half a jour", json.dumps({**dataclasses.asdict(JOURNAL), "step": 99})])
+def test_a_damaged_journal_is_never_ignored(tmp_path: Path, damage: str) -> None:
+    files = files_in(tmp_path)
+    files.write("_drain/journal", damage)
+    with pytest.raises(MalformedJournalError, match="_drain/journal cannot be read"):
+        read_journal(files)
+
+
+# -- what the steps leave behind ---------------------------------------------------------------------------------------------------
+
+
+def test_a_fence_is_no_json_and_names_the_drain(tmp_path: Path) -> None:
+    found = checkpoint(tmp_path, 7, 7)
+    fence(found.files, JOURNAL)
+    assert is_fence(found.metadata)
+    assert "6f1c" in fence_line("6f1c")
+    with pytest.raises(ValueError, match="Expecting value"):
+        json.loads(found.metadata or "")
+    assert not is_fence(JOURNAL.metadata)
+    assert not is_fence(None)
+
+
+def test_undo_puts_state_and_metadata_back(tmp_path: Path) -> None:
+    found = checkpoint(tmp_path, 7, 7)
+    fence(found.files, write_journal(found.files, JOURNAL))
+    found.files.move("state", f"{JOURNAL.work}/state")
+    undo(found.files, JOURNAL)
+    assert found.metadata == JOURNAL.metadata
+    assert found.files.read("state/0/0/1.delta") == "state"
+    assert not found.files.exists(JOURNAL.work)
+    assert read_journal(found.files) is None
+
+
+def test_reseeded_logs(tmp_path: Path) -> None:
+    found = checkpoint(tmp_path, 7, 7)
+    seed(found.files, JOURNAL)
+    assert found.files.names("offsets") == ["-1", "-2"]
+    assert found.files.names("commits") == ["-1"]
+    entry = found.offsets(-1)
+    assert entry == found.offsets(-2)
+    assert entry.offsets == OffsetEntry.parse("", OFFSETS).offsets
+    assert entry.metadata == {"batchWatermarkMs": 1500, "batchTimestampMs": 2000, "conf": {"spark.sql.x": "y"}}
+    assert found.watermark_after(-1) == 1500
+    assert not found.files.exists("state")
+
+
+def test_continued_logs(tmp_path: Path) -> None:
+    found = checkpoint(tmp_path, 7, 7)
+    found.files.move("state", f"{JOURNAL.work}/state")
+    seed(found.files, dataclasses.replace(JOURNAL, checkpoint_policy="Continue"))
+    assert (found.newest_offsets, found.newest_commit) == (8, 8)
+    assert found.offsets(8).offsets == found.offsets(7).offsets
+    assert found.watermark_after(8) == 1500
+    assert found.files.exists("state/0/0/1.delta")
+
+
+@pytest.mark.parametrize(
+    ("step", "newest_commit", "policy", "cleared"),
+    [
+        (JournalStep.DONE, -1, "Reseed", True),
+        (JournalStep.DONE, 0, "Reseed", False),
+        (JournalStep.DONE, -1, "Continue", False),
+        (JournalStep.SEEDED, -1, "Reseed", False),
+    ],
+)
+def test_late_state_is_only_cleared_before_the_first_start(
+    tmp_path: Path, step: JournalStep, newest_commit: int, policy: str, cleared: bool
+) -> None:
+    found = checkpoint(tmp_path, -1, -1)
+    found.write_commit(newest_commit, 1500)
+    clear_late_state(found.files, dataclasses.replace(JOURNAL, step=step, checkpoint_policy=policy))
+    assert found.files.exists("state") is not cleared
+
+
+@pytest.mark.parametrize(("retain", "left"), [(None, ["a", "b", "c"]), (2, ["b", "c"]), (0, []), (9, ["a", "b", "c"])])
+def test_archives_are_pruned_oldest_first_and_never_the_journal(tmp_path: Path, retain: int | None, left: list[str]) -> None:
+    files = files_in(tmp_path)
+    for archive in ("c", "b", "a"):
+        files.write(f"_drain/{archive}/metadata", "")
+    for age, archive in enumerate(("a", "b", "c")):
+        os.utime(tmp_path / "_drain" / archive, (1000 + age, 1000 + age))
+    write_journal(files, JOURNAL)
+    prune_archives(files, retain)
+    assert files.names("_drain") == [*left, "journal"]

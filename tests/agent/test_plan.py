@@ -1,0 +1,137 @@
+"""What a drain would do to a query, and every way to refuse it, each with its way out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from spark_drain_agent.plan import PlanRejectedError, QueryFacts, check_options, fingerprint, plan_query
+from spark_drain_agent.spark_internals import LogicalOperator
+from spark_drain_store import DrainOptions
+
+FACTS = QueryFacts(
+    label="query 'orders'",
+    sink="kafka",
+    output_mode="Append",
+    trigger="ProcessingTimeTrigger",
+    operators=(LogicalOperator("Aggregate", watermarked=True),),
+    checkpoint_location="s3://bucket/orders",
+)
+DEDUPLICATES = LogicalOperator("Deduplicate", watermarked=False)
+
+
+@pytest.mark.parametrize(
+    ("operator", "output_mode", "disposition"),
+    [
+        (LogicalOperator("Aggregate", watermarked=True), "Append", "flushed"),
+        (LogicalOperator("Aggregate", watermarked=True), "Update", "flushed"),
+        (LogicalOperator("Aggregate", watermarked=True), "Complete", "forgotten"),
+        (LogicalOperator("Aggregate", watermarked=False), "Update", "forgotten"),
+        (LogicalOperator("Deduplicate", watermarked=True), "Append", "forgotten"),
+        (LogicalOperator("DeduplicateWithinWatermark", watermarked=True), "Append", "forgotten"),
+        (LogicalOperator("Join", watermarked=True), "Append", "flushed"),
+        (LogicalOperator("Join", watermarked=False), "Append", "forgotten"),
+        (LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=True, timers=True), "Append", "flushed"),
+        (LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=False), "Append", "forgotten"),
+        (LogicalOperator("GlobalLimit", watermarked=False), "Append", "forgotten"),
+    ],
+)
+def test_what_infinity_does_to_an_operator(operator: LogicalOperator, output_mode: str, disposition: str) -> None:
+    plan = plan_query(DrainOptions(state_loss_policy="Accept"), replace(FACTS, operators=(operator,), output_mode=output_mode))
+    assert [(item.name, item.disposition) for item in plan.operators] == [(operator.name, disposition)]
+    assert plan.flushes
+
+
+@pytest.mark.parametrize(
+    ("asked", "sink", "planned"),
+    [
+        ("Auto", "kafka", "Reseed"),
+        ("Auto", "foreachBatch", "Reseed"),
+        ("Auto", "parquet", "Continue"),
+        ("Auto", "json", "Continue"),
+        ("Auto", "FileStreamSink", "Continue"),
+        ("Reseed", "kafka", "Reseed"),
+        ("Continue", "kafka", "Continue"),
+        ("Continue", "parquet", "Continue"),
+        ("Keep", "parquet", "Keep"),
+    ],
+)
+def test_checkpoint_policy(asked: str, sink: str, planned: str) -> None:
+    assert plan_query(DrainOptions(checkpoint_policy=asked), replace(FACTS, sink=sink)).checkpoint_policy == planned
+
+
+def test_a_query_without_state_is_not_flushed() -> None:
+    assert not plan_query(DrainOptions(), replace(FACTS, operators=())).flushes
+
+
+def test_stop_plans_nothing_for_the_checkpoint_and_forgets_no_state() -> None:
+    plan = plan_query(DrainOptions(mode="Stop"), replace(FACTS, operators=(DEDUPLICATES,), sink="parquet"))
+    assert (plan.checkpoint_policy, plan.flushes, plan.operators) == ("", False, ())
+
+
+@pytest.mark.parametrize("trigger", ["AvailableNowTrigger", "OneTimeTrigger"])
+def test_bounded_queries_are_waited_for_and_need_no_checkpoint(trigger: str) -> None:
+    assert plan_query(DrainOptions(), replace(FACTS, trigger=trigger, checkpoint_location=None)).bounded
+
+
+def test_foreach_batch_is_warned_of_batch_ids() -> None:
+    (warning,) = plan_query(DrainOptions(), replace(FACTS, sink="foreachBatch")).warnings
+    assert "batch ids start again at 0" in warning
+
+
+@pytest.mark.parametrize(
+    ("options", "facts", "reason", "way_out"),
+    [
+        (DrainOptions(), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "no checkpointLocation"),
+        (DrainOptions(mode="Stop"), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one"),
+        (DrainOptions(), replace(FACTS, trigger="ContinuousTrigger"), "UnsupportedQuery", "ContinuousTrigger"),
+        (DrainOptions(), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "RealTimeTrigger"),
+        (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "switched off"),
+        (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
+        (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
+        (DrainOptions(), replace(FACTS, output_mode="Complete"), "StateWouldBeLost", "use mode 'Stop' to keep it"),
+        (DrainOptions(checkpoint_policy="Reseed"), replace(FACTS, sink="parquet"), "CheckpointPolicyUnsafe", "use 'Auto' or 'Continue'"),
+        (
+            DrainOptions(checkpoint_policy="Reseed"),
+            replace(FACTS, sink="FileStreamSink"),
+            "CheckpointPolicyUnsafe",
+            "use 'Auto' or 'Continue'",
+        ),
+    ],
+)
+def test_refused_queries(options: DrainOptions, facts: QueryFacts, reason: str, way_out: str) -> None:
+    with pytest.raises(PlanRejectedError) as refused:
+        plan_query(options, facts)
+    assert refused.value.reason == reason
+    assert "query 'orders'" in str(refused.value)
+    assert way_out in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (DrainOptions(mode="CatchUp"), "mode 'CatchUp' is not supported by this agent; use 'Drain' or 'Stop'"),
+        (DrainOptions(incomplete_windows="SideOutput"), "incompleteWindows.policy 'SideOutput' is not supported by this agent; use 'Emit'"),
+        (DrainOptions(incomplete_windows="Discard"), "incompleteWindows.policy 'Discard'"),
+        (DrainOptions(queries=("a",)), "afterDrain 'Keep'"),
+        (DrainOptions(queries=("a",), after_drain="Delete"), "afterDrain 'Keep'"),
+    ],
+)
+def test_refused_options(options: DrainOptions, words: str) -> None:
+    with pytest.raises(PlanRejectedError) as refused:
+        check_options(options)
+    assert refused.value.reason == "UnsupportedOption"
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("options", [DrainOptions(), DrainOptions(mode="Stop"), DrainOptions(queries=("a",), after_drain="Keep")])
+def test_accepted_options(options: DrainOptions) -> None:
+    check_options(options)
+
+
+def test_fingerprint_ignores_what_differs_from_run_to_run() -> None:
+    first = "Aggregate [count(1) AS n#34L]\n+- EventTimeWatermark 0f8fad5b-d9cb-469f-a165-70867728950e, at#1\n   +- json@5f3a"
+    second = "Aggregate [count(1) AS n#7L]\n+- EventTimeWatermark 7c9e6679-7425-40de-944b-e07fc1f90ae7, at#88\n   +- json@11bc"
+    assert fingerprint(first, "4.2.0") == fingerprint(second, "4.2.0")
+    assert fingerprint(first, "4.2.0") != fingerprint(first, "4.1.0")
+    assert fingerprint(first, "4.2.0") != fingerprint(first.replace("count(1)", "count(2)"), "4.2.0")
