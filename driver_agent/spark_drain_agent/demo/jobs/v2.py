@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  # the name that PySpark's own documentation uses
+from pyspark.sql import functions as F  # the name that PySpark's own documentation uses
 from spark_drain_agent import is_drain_pane
 
 events, checkpoint, output = sys.argv[1:]

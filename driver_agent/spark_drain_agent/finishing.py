@@ -1,0 +1,112 @@
+"""Beyond the point of no return: finish every query, however often that takes, and let the executors report."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from spark_drain_store import DrainState
+
+from spark_drain_agent import reasons
+from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
+from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
+from spark_drain_agent.executors import collect_executor_reports
+from spark_drain_agent.journal import MalformedJournalError
+from spark_drain_agent.plan import PlanRejectedError
+from spark_drain_agent.queries import TrackedQuery
+from spark_drain_agent.query_drain import QueryDrain, RecoveryNeedsPreviousVersionError
+from spark_drain_agent.spark_internals import JavaError
+from spark_drain_agent.steps.flush import FlushError
+from spark_drain_agent.trace import LOG, reached
+
+__all__ = ["finish_all", "finish_offered", "report_executors"]
+
+_TRIES_BEFORE_STALLED = 3
+_RETRY_SECONDS = (1.0, 3.0, 10.0, 30.0)
+_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (RecoveryNeedsPreviousVersionError, reasons.RECOVERY_NEEDS_PREVIOUS_VERSION),
+    (FlushError, reasons.FLUSH_FAILED),
+    (JavaError, reasons.CHECKPOINT_UNWRITABLE),
+    (OSError, reasons.CHECKPOINT_UNWRITABLE),
+    (MalformedJournalError, reasons.CHECKPOINT_UNWRITABLE),
+    (PlanRejectedError, reasons.UNSUPPORTED_QUERY),
+    (UnknownCheckpointFormatError, reasons.UNSUPPORTED_QUERY),
+)
+
+
+def finish_all(drain: DrainContext) -> None:
+    """Finish the queries that were frozen."""
+    with drain.timed("flush"):
+        for target in drain.targets:
+            _finish(drain, target)
+
+
+def finish_offered(drain: DrainContext, offered: list[TrackedQuery]) -> None:
+    """Finish what an earlier run began: each query that the application tries to start is drained instead.
+
+    Parameters
+    ----------
+    drain
+        The inherited drain.
+    offered
+        Filled by the hooks, in the user's threads, with the queries that were kept from starting.
+    """
+    inherited = drain.inherited
+    drain.keeps_queries = inherited.queries if inherited else ()
+    if inherited is None or inherited.state is not DrainState.DRAINED:
+        drain.reporter.change(state=DrainState.FLUSHING, reason="", message="goes on in a new run of the driver")
+    missing = {query.checkpoint_location for query in drain.keeps_queries if query.state != DrainState.DRAINED}
+    with drain.timed("flush"):
+        # Without a list of queries from the earlier run, the application's main thread says when all have been started.
+        while (missing or inherited is None) and not (drain.host.gate.user_is_waiting and not offered):
+            if not offered:
+                time.sleep(POLL_SECONDS)
+                continue
+            tracked = offered.pop(0)
+            target = QueryDrain(tracked, drain.options, drain.uuid)
+            drain.targets.append(target)
+            _finish(drain, target)
+            missing.discard(tracked.location or "")
+    drain.executors = dict(drain.host.internals.executors())
+
+
+def _finish(drain: DrainContext, target: QueryDrain) -> None:
+    """Bring one query to its end; a failing batch is shown and tried again, never skipped."""
+    tries = 0
+    while True:
+        try:
+            drain.reporter.change(state=DrainState.FLUSHING, reason="", message="", queries=drain.query_reports())
+            target.finish()
+            drain.reporter.change(queries=drain.query_reports())
+            return
+        except tuple(kind for kind, _ in _REASONS) as error:
+            LOG.warning("drain %s: %s: %s", drain.uuid, target.label, error)
+            reason = next(name for kind, name in _REASONS if isinstance(error, kind))
+            if tries >= _TRIES_BEFORE_STALLED or isinstance(error, RecoveryNeedsPreviousVersionError):
+                _stalled(drain, target, reason, f"{target.label}: {str(error)[:1000]}")
+        if drain.gone.wait(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
+            # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
+            report = drain.reporter.report
+            raise DrainEndedError(DrainState.FAILED, report.reason, report.message)
+        tries += 1
+
+
+def _stalled(drain: DrainContext, target: QueryDrain, reason: str, message: str) -> None:
+    target.report = replace(target.report, state=DrainState.STALLED, message=message)
+    drain.reporter.change(
+        state=DrainState.STALLED, reason=reason, message=f"{message}; it is tried again until it works", queries=drain.query_reports()
+    )
+
+
+def report_executors(drain: DrainContext) -> None:
+    """Collect the executors' answers into the report."""
+    with drain.timed("executors"):
+        drain.reporter.change(state=DrainState.REPORTING, reason="", message="", queries=drain.query_reports())
+        reached("reporting")
+        summary = collect_executor_reports(drain.host.internals, drain.executors)
+    drain.reporter.change(
+        executors_expected=summary.expected,
+        executors_drained=summary.drained,
+        executor_exceptions=summary.exceptions,
+        timings=drain.timings,
+    )

@@ -1,0 +1,212 @@
+"""Up to the point of no return: plan every query, freeze and check every query, look at the store once more, then commit to it."""
+
+from __future__ import annotations
+
+import time
+
+from spark_drain_store import DrainNotification, DrainOptions, DrainState, StoreError, UnsupportedOptionError
+
+from spark_drain_agent import reasons
+from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
+from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
+from spark_drain_agent.hold import Phase
+from spark_drain_agent.plan import BOUNDED_TRIGGERS, PlanRejectedError, check_options
+from spark_drain_agent.queries import TrackedQuery
+from spark_drain_agent.query_drain import QueryDrain
+from spark_drain_agent.spark_internals import JavaError, UnsupportedSparkError
+from spark_drain_agent.steps.freeze import QueryEndedError
+from spark_drain_agent.trace import LOG, reached
+
+__all__ = ["commit_to_drain", "parse_options"]
+
+_QUIET_SECONDS = 3.0
+_STORE_PATIENCE_SECONDS = 60.0
+
+
+class _StoreAwayError(Exception):
+    """The store cannot be read, so nobody knows whether the drain is still wanted."""
+
+
+def parse_options(drain: DrainContext) -> DrainOptions:
+    """Return the notification's options; raises `DrainEndedError` (Rejected) for what cannot be understood."""
+    try:
+        return drain.notification.parsed_options()
+    except UnsupportedOptionError as error:
+        raise DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_OPTION, str(error)) from error
+
+
+def commit_to_drain(drain: DrainContext) -> None:
+    """Bring a fresh drain beyond the point of no return.
+
+    Raises
+    ------
+    DrainEndedError
+        It was rejected, withdrawn, or could not be done; every query runs on as if nothing had been.
+    """
+    drain.reporter.change(state=DrainState.ACKNOWLEDGED, reason="", message="")
+    drain.options = parse_options(drain)
+    while True:
+        try:
+            with drain.timed("plan"):
+                _wait_until_in_place(drain)
+                _plan(drain)
+            _wait_for_approval(drain)
+            _freeze_and_decide(drain)
+            return
+        except _StoreAwayError:
+            # The pipeline must not stand still because the API server does: read on, and try again when it is back.
+            LOG.warning("drain %s: the metadata store is away; the queries read on until it is back", drain.uuid)
+            _wait_for_store(drain)
+
+
+def _wait_until_in_place(drain: DrainContext) -> None:
+    gate, registry = drain.host.gate, drain.host.registry
+    while not (gate.user_is_waiting or (registry.all() and gate.in_place(_QUIET_SECONDS))):
+        drain.keep_waiting()
+        time.sleep(POLL_SECONDS)
+
+
+def _plan(drain: DrainContext) -> None:
+    try:
+        check_options(drain.options)
+        candidates = _candidates(drain)
+        drain.targets = [QueryDrain(item, drain.options, drain.uuid) for item in _selected(drain.options, candidates)]
+        for target in drain.targets:
+            target.plan()
+    except (PlanRejectedError, UnsupportedSparkError, UnknownCheckpointFormatError) as error:
+        reason = error.reason if isinstance(error, PlanRejectedError) else reasons.UNSUPPORTED_QUERY
+        raise DrainEndedError(DrainState.REJECTED, reason, str(error)) from error
+    except JavaError as error:
+        raise DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"planning failed: {error}") from error
+    drain.reporter.change(queries=drain.query_reports())
+
+
+def _candidates(drain: DrainContext) -> list[TrackedQuery]:
+    """Return the queries that run, and bounded ones that have run to their end; a query that failed fails the drain."""
+    found = []
+    for tracked in drain.host.registry.all():
+        if tracked.query is None:
+            continue
+        if not tracked.live.thread_alive and tracked.live.error:
+            raise DrainEndedError(
+                DrainState.FAILED,
+                reasons.QUERY_FAILED,
+                f"{tracked.label} has failed, so what it read is not all processed: {tracked.live.error[:500]}",
+            )
+        if tracked.live.thread_alive or tracked.captured.trigger in BOUNDED_TRIGGERS:
+            found.append(tracked)
+    _check_all_seen(drain, found)
+    return found
+
+
+def _check_all_seen(drain: DrainContext, candidates: list[TrackedQuery]) -> None:
+    seen = {item.query.id for item in candidates if item.query is not None}
+    unseen = [query for query in drain.host.internals.session.streams.active if query.id not in seen]
+    if unseen:
+        names = ", ".join(str(query.name or query.id) for query in unseen)
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"queries {names} were started before the agent was attached: run the application under `python -m spark_drain_agent`, "
+            "or call attach(spark) before starting them",
+        )
+
+
+def _selected(options: DrainOptions, candidates: list[TrackedQuery]) -> list[TrackedQuery]:
+    if options.queries is None:
+        return candidates
+    names = {item.captured.query_name for item in candidates}
+    unknown = [name for name in options.queries if name not in names]
+    if unknown:
+        raise PlanRejectedError(
+            reasons.UNKNOWN_QUERY, f"queries {', '.join(unknown)} are not running; running are {', '.join(sorted(names)) or 'none'}"
+        )
+    return [item for item in candidates if item.captured.query_name in options.queries]
+
+
+def _wait_for_approval(drain: DrainContext) -> None:
+    if drain.options.execution == "PlanOnly":
+        drain.reporter.change(reason=reasons.PLANNED, message="planned; nothing was touched")
+        while True:
+            drain.keep_waiting()
+            time.sleep(POLL_SECONDS)
+    if drain.options.execution == "AfterApproval" and not drain.notification.approved:
+        drain.reporter.change(reason=reasons.AWAITING_APPROVAL, message="planned; waits for approval")
+        while not drain.notification.approved:
+            drain.keep_waiting()
+            time.sleep(POLL_SECONDS)
+
+
+def _freeze_and_decide(drain: DrainContext) -> None:
+    gate = drain.host.gate
+    with drain.host.start_lock:
+        gate.turn(Phase.DECIDING)
+    try:
+        with drain.timed("freeze"):
+            _plan(drain)  # queries may have come and gone while approval was awaited
+            drain.reporter.change(state=DrainState.STOPPING, reason="", message="", queries=drain.query_reports())
+            for target in drain.targets:
+                target.freeze(drain.keep_waiting)
+            for target in drain.targets:
+                target.wait_until_settled(drain.keep_waiting)
+                target.check_checkpoint()
+        reached("settled")
+        drain.executors = dict(drain.host.internals.executors())
+        _look_again(drain)
+        drain.beyond_return = True
+    except BaseException as error:
+        _thaw(drain)
+        gate.turn(Phase.OPEN)
+        raise _explained(error) from error
+    drain.reporter.change_surely(
+        time.sleep, state=DrainState.COMMITTING, message="beyond the point of no return", queries=drain.query_reports()
+    )
+    gate.turn(Phase.HELD)
+    reached("committing")
+
+
+def _thaw(drain: DrainContext) -> None:
+    for target in drain.targets:
+        try:
+            target.thaw()
+        except JavaError as error:
+            LOG.warning("drain %s: %s could not be given its sources back: %s", drain.uuid, target.label, error)
+
+
+def _explained(error: BaseException) -> BaseException:
+    if isinstance(error, QueryEndedError):
+        return DrainEndedError(DrainState.FAILED, reasons.QUERY_FAILED, f"a query ended while it was being drained: {error}")
+    if isinstance(error, UnknownCheckpointFormatError):
+        return DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_QUERY, str(error))
+    if isinstance(error, (JavaError, OSError)):
+        return DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"the queries run on: {error}")
+    return error
+
+
+def _look_again(drain: DrainContext) -> None:
+    give_up = time.monotonic() + _STORE_PATIENCE_SECONDS
+    while True:
+        try:
+            text = drain.host.channel.requests.read().entries.get(drain.uuid)
+        except StoreError as error:
+            if time.monotonic() > give_up:
+                raise _StoreAwayError from error
+            time.sleep(1)
+            continue
+        if text is None:
+            drain.gone.set()
+        else:
+            try:
+                drain.notification = DrainNotification.from_json(drain.uuid, text)
+            except ValueError as error:
+                LOG.warning("drain %s: its notification became unreadable; the last readable one counts: %s", drain.uuid, error)
+        drain.keep_waiting()
+        return
+
+
+def _wait_for_store(drain: DrainContext) -> None:
+    while True:
+        try:
+            drain.host.channel.requests.read()
+            return
+        except StoreError:
+            time.sleep(1)
