@@ -83,7 +83,9 @@ def test_daemons_end_with_the_holder(client: Client, folder: Path) -> None:
 def test_a_folder_has_one_holder(client: Client, folder: Path) -> None:
     pid = holding.holder_pid(folder)
     assert pid is not None
-    done = subprocess.run(["python3", "-I", holding.holder.__file__, str(folder)], check=False, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(
+        [sys.executable, "-I", str(holder.__file__), str(folder)], check=False, capture_output=True, text=True, timeout=10
+    )
     assert done.returncode == 1
     assert "another one holds" in done.stderr
     assert holding.holder_pid(folder) == pid
