@@ -7,6 +7,7 @@ configuration, TLS and tokens are taken from the package.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,8 @@ JSON_PATCH = "application/json-patch+json"
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 30.0
+
+_log = logging.getLogger(__name__)
 
 
 class ApiUnavailableError(Exception):
@@ -143,6 +146,7 @@ class KubeClient:
     def _open(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], read_seconds: float) -> Any:
         import urllib3
 
+        _log.debug("%s %s", method, url)
         try:
             return self._pool.request(
                 method,

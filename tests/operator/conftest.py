@@ -1,7 +1,8 @@
 """One world per test: a namespace, an application, an agent, an operator process."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import DRAINS, ApiServer, drain_body, eventually
+from tests.support.apiserver import DRAINS, ApiServer, drain_body, eventually, new_namespace
+
+POOL = 50  # namespaces: one per test that uses the shared operator
 
 
 @dataclass
@@ -20,7 +23,6 @@ class World:
     namespace: str
     operator: OperatorProcess
     application: ScriptedApplication
-    agents: list[ScriptedAgent] = field(default_factory=list)
 
     @property
     def client(self) -> KubeClient:
@@ -90,15 +92,39 @@ def condition(body: dict[str, Any], type_: str) -> dict[str, Any] | None:
     return next((item for item in conditions if item["type"] == type_), None)
 
 
+@dataclass
+class Shared:
+    """An operator that serves many tests, and the namespaces that it watches."""
+
+    operator: OperatorProcess
+    free: list[str]
+
+
+@pytest.fixture(scope="session")
+def shared(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    with ExitStack() as stack:
+        names = [stack.enter_context(new_namespace(api_server)) for _ in range(POOL)]
+        log = tmp_path_factory.mktemp("operator") / "operator.log"
+        operator = OperatorProcess(without_proxy(api_server.environment()), ",".join(names), log, "--allow-delete")
+        operator.start()
+        yield Shared(operator, names)
+        assert operator.stop() == 0, operator.log()[-4000:]
+
+
 @pytest.fixture
-def world(api_server: ApiServer, namespace: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
-    marker = request.node.get_closest_marker("operator_arguments")
-    operator = OperatorProcess(
-        without_proxy(api_server.environment()), namespace, tmp_path / "operator.log", *(marker.args if marker else ())
-    )
-    built = World(api_server, namespace, operator, ScriptedApplication(api_server.client, namespace))
-    operator.start()
-    yield built
-    assert "defect in the operator" not in operator.log(), operator.log()[-4000:]
+def world(api_server: ApiServer, shared: Shared) -> Iterator[World]:
+    """Return a world whose operator other tests use too, because starting one costs seconds."""
+    namespace = shared.free.pop()
+    yield World(api_server, namespace, shared.operator, ScriptedApplication(api_server.client, namespace))
+    assert shared.operator.running, shared.operator.log()[-4000:]
+    assert "defect in the operator" not in shared.operator.log(), shared.operator.log()[-4000:]
+
+
+@pytest.fixture
+def own_world(api_server: ApiServer, namespace: str, tmp_path: Path) -> Iterator[World]:
+    """Return a world with an operator of its own, not started yet: it may be killed."""
+    operator = OperatorProcess(without_proxy(api_server.environment()), namespace, tmp_path / "operator.log", "--log-level", "DEBUG")
+    yield World(api_server, namespace, operator, ScriptedApplication(api_server.client, namespace))
     if operator.running:
-        operator.stop()
+        operator.kill()
+    assert "defect in the operator" not in operator.log(), operator.log()[-4000:]

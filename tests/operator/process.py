@@ -1,6 +1,5 @@
 """The operator as a process of its own, so that it can be killed."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,12 @@ class OperatorProcess:
         self._command = [sys.executable, "-m", "spark_drain_operator", "--namespaces", namespace, "--resync-seconds", "2", *arguments]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
+
+    def twin(self, log: Path) -> "OperatorProcess":
+        """Return a second operator over the same namespaces."""
+        other = OperatorProcess(self._environment, "", log)
+        other._command = list(self._command)
+        return other
 
     def start(self) -> None:
         with self._log.open("ab") as log:
@@ -50,4 +55,4 @@ class OperatorProcess:
 
 def without_proxy(environment: dict[str, str]) -> dict[str, str]:
     """Return the environment without proxies: the API server is on loopback."""
-    return {name: value for name, value in environment.items() if not name.lower().endswith("_proxy")} | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    return {name: value for name, value in environment.items() if not name.lower().endswith("_proxy")}

@@ -10,7 +10,6 @@ import pytest
 from spark_drain_store import ConflictError, EntryTooLargeError, MetadataStore
 from spark_drain_store.configmap import ConfigMapStore
 from spark_drain_store.file import FileStore
-from spark_drain_store.kube_client import ApiError
 from spark_drain_store.memory import MemoryStore
 from spark_drain_store.namespaced import NamespacedStore
 from spark_drain_store.protocol import MAX_TOTAL_BYTES
@@ -32,10 +31,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
         server: ApiServer = request.getfixturevalue("api_server")
         name = f"store-{uuid.uuid4().hex[:8]}"
         yield lambda: ConfigMapStore(server.client, "default", name)
-        try:
-            server.client.request("DELETE", f"/api/v1/namespaces/default/configmaps/{name}")
-        except ApiError as error:
-            assert error.status == 404
+        server.client.request("DELETE", "/api/v1/namespaces/default/configmaps", query={"fieldSelector": f"metadata.name={name}"})
 
 
 class TestContract:

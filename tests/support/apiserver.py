@@ -6,7 +6,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -87,8 +87,9 @@ def api_server() -> Iterator[ApiServer]:
         yield server
 
 
-@pytest.fixture
-def namespace(api_server: ApiServer) -> Iterator[str]:
+@contextmanager
+def new_namespace(api_server: ApiServer) -> Iterator[str]:
+    """Make a namespace, and remove it even where an operator that could answer its finalizers is gone."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     client = api_server.client
     client.request("POST", "/api/v1/namespaces", body={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -102,11 +103,16 @@ def namespace(api_server: ApiServer) -> Iterator[str]:
     eventually(account, what="the namespace has its service account")
     yield name
     for drain in client.request("GET", DRAINS.format(name))["items"]:
-        # Nobody is left to answer the finalizer; a namespace that cannot end would stay in the cluster.
         if drain["metadata"].get("finalizers"):
             patch = [{"op": "remove", "path": "/metadata/finalizers"}]
             client.request("PATCH", f"{DRAINS.format(name)}/{drain['metadata']['name']}", body=patch, content_type=JSON_PATCH)
     client.request("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def namespace(api_server: ApiServer) -> Iterator[str]:
+    with new_namespace(api_server) as name:
+        yield name
 
 
 def drain_body(name: str = "drain", **spec: Any) -> dict[str, Any]:

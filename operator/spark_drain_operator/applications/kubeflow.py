@@ -105,6 +105,10 @@ class KubeflowAdapter:
         """See `ApplicationAdapter.delete`."""
         self._cluster.applications.delete(self.api_version, self._plural, namespace, application.name, application.uid)
 
-    def left_over(self, namespace: str, name: str) -> tuple[PodName, ...]:
+    def left_over(self, namespace: str, name: str, uid: str) -> tuple[PodName, ...]:
         """See `ApplicationAdapter.left_over`."""
-        return self._cluster.pods.alive(namespace, self._selector(name))
+        return tuple(
+            pod
+            for pod in self._cluster.pods.alive(namespace, self._selector(name))
+            if not any(kind == self.kind and owner != uid for kind, owner in pod.owners)
+        )

@@ -104,6 +104,9 @@ class ApplicationAdapter(Protocol):
         """Ask for the application to be deleted."""
         ...
 
-    def left_over(self, namespace: str, name: str) -> tuple[PodName, ...]:
-        """Return the pods of the application, of whatever role and run, that may still run a container."""
+    def left_over(self, namespace: str, name: str, uid: str) -> tuple[PodName, ...]:
+        """Return the pods of the application, of whatever role and run, that may still run a container.
+
+        Not those of another application of the same name: with afterDrain Delete the next version may already be there.
+        """
         ...

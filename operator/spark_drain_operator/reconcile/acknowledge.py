@@ -25,6 +25,8 @@ def run(drain: DrainPass) -> Outcome:
     if report is not None:
         status.set(ConditionType.ACKNOWLEDGED, "True", Reason.AGENT_ANSWERED, message_of(Reason.AGENT_ANSWERED, run=", ".join(report.runs)))
         return DONE
+    if status.conditions.is_true(ConditionType.ACKNOWLEDGED):
+        return Waiting(drain.settings.resync_seconds, "the agent's report cannot be read any more; waiting for its next one")
     until = acknowledge_by(drain.spec, status.notification_time, current_driver(drain.application))
     message = message_of(
         Reason.WAITING_FOR_AGENT,

@@ -78,7 +78,7 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     status, application, after = drain.status, drain.application, drain.spec.after_drain
     left_over: tuple[PodName, ...] = ()
     if application is None or application.suspend_requested:
-        left_over = drain.adapter.left_over(drain.namespace, drain.spec.application.name)
+        left_over = drain.adapter.left_over(drain.namespace, drain.spec.application.name, status.application_uid)
     action = decide(
         after=after,
         forced=forced,

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from spark_drain_store import DrainState, StoreError
+from spark_drain_store import StoreError
 from spark_drain_store.kube_client import ApiError
 
 from spark_drain_operator.applications import adapters, find_adapter
@@ -128,8 +128,12 @@ class Reconciler:
         status.set(ConditionType.STALLED, "False", Reason.NOT_STALLED)
         if drain.report is not None:
             progress.fill(status, drain.report)
+        complete = status.conditions.is_true(ConditionType.EXECUTORS_DRAINED)
+        if complete and drain.application is not None and drain.application.uid != status.application_uid:
+            drain.application = None  # the next one of that name is not ours to stop
         outcome: Outcome = Waiting(0.0, "")
-        for step in _STEPS:
+        # With the application its ConfigMaps go: there is no report any more, and none is needed.
+        for step in (scale_down.run,) if complete and drain.application is None else _STEPS:
             outcome = step(drain)
             if isinstance(outcome, Waiting | Ended):
                 break
@@ -155,6 +159,8 @@ class Reconciler:
         adapter = find_adapter(self._adapters, spec.application)
         assert adapter is not None
         namespace, ref = body["metadata"]["namespace"], spec.application
+        # Messages first: ConfigMaps that went with their application must not look as if somebody had removed the notification.
+        messages = Messages.read(self._cluster.channels.open(namespace, ref.kind, ref.name))
         return DrainPass(
             cluster=self._cluster,
             settings=self._settings,
@@ -163,7 +169,7 @@ class Reconciler:
             status=status,
             adapter=adapter,
             application=adapter.observe(namespace, ref.name),
-            messages=Messages.read(self._cluster.channels.open(namespace, ref.kind, ref.name)),
+            messages=messages,
         )
 
     def _write(self, body: dict[str, Any], status: DrainStatus, ending: Ending | None) -> float | None:
@@ -217,9 +223,7 @@ class Reconciler:
 
 
 def _drained(drain: DrainPass) -> str:
-    numbers, report = drain.status.progress, drain.report
-    assert report is not None
-    assert report.state is DrainState.DRAINED
+    numbers = drain.status.progress
     done = {"Suspend": "the application is suspended", "Delete": "the application is deleted", "Keep": "the application was left running"}
     return (
         f"{numbers.get('queries', '0/0')} queries and {numbers.get('executors', '0/0')} executors drained; {done[drain.spec.after_drain]}; "

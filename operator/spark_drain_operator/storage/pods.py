@@ -56,10 +56,21 @@ class DriverPod:
 
 @dataclass(frozen=True)
 class PodName:
-    """A pod of which only the metadata was read; ``executor_id`` is "" for other pods."""
+    """A pod of which only the metadata was read.
+
+    Parameters
+    ----------
+    name
+        Which pod.
+    executor_id
+        Label ``spark-exec-id``; "" for other pods.
+    owners
+        Kind and uid of each owner.
+    """
 
     name: str
     executor_id: str
+    owners: tuple[tuple[str, str], ...] = ()
 
 
 class Pods:
@@ -95,7 +106,8 @@ class Pods:
             page = self._client.request("GET", f"/api/v1/namespaces/{namespace}/pods", query=query, accept=_METADATA_ONLY)
             for item in page.get("items") or []:
                 metadata = item["metadata"]
-                found.append(PodName(metadata["name"], (metadata.get("labels") or {}).get("spark-exec-id", "")))
+                owners = tuple((owner["kind"], owner["uid"]) for owner in metadata.get("ownerReferences") or [])
+                found.append(PodName(metadata["name"], (metadata.get("labels") or {}).get("spark-exec-id", ""), owners))
             token = page["metadata"].get("continue")
             if not token:
                 return tuple(found)

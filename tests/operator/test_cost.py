@@ -1,0 +1,50 @@
+"""What a drain costs the API server."""
+
+import pytest
+from spark_drain_store import DrainState
+
+from tests.operator.conftest import World
+from tests.operator.scripted_agent import ScriptedAgent
+from tests.operator.scripted_kubeflow import ScriptedApplication
+
+pytestmark = pytest.mark.apiserver
+
+
+def requests(world: World) -> list[str]:
+    """Return the requests of the operator, kopf's watches aside, as its own log tells them."""
+    return [line for line in world.operator.log().splitlines() if "spark_drain_store.kube_client: " in line]
+
+
+def cost(world: World, name: str, executors: int) -> list[str]:
+    """Return the requests of one drain until it asks for the suspension; how long the pods then take is not the operator's doing."""
+    application = ScriptedApplication(world.client, world.namespace, name)
+    uid = application.create().start(f"spark-{name}", executors=executors)
+    agent = ScriptedAgent(world.client, world.namespace, f"spark-{name}", uid, name)
+    reference = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": name}
+    before = len(requests(world))
+    uuid = world.create_drain(name, applicationRef=reference)
+    agent.await_notification()
+    for state, phase in ((DrainState.ACKNOWLEDGED, "Acknowledged"), (DrainState.FLUSHING, "Flushing"), (DrainState.REPORTING, "Reporting")):
+        agent.report(uuid, state)
+        world.await_phase(phase, name)
+    agent.drained(uuid, executors=f"1-{executors}", executors_expected=executors)
+    application.await_suspend()
+    spent = requests(world)[before:]
+    application.obey_suspend()
+    world.await_phase("Drained", name)
+    return spent
+
+
+def executor_lists(spent: list[str]) -> int:
+    return sum("executor" in line for line in spent)
+
+
+def test_requests_do_not_grow_with_executors_and_not_with_earlier_drains(own_world: World) -> None:
+    own_world.operator.start()
+    cost(own_world, "first", 1)
+    small, large = cost(own_world, "small", 2), cost(own_world, "large", 60)
+    assert executor_lists(small)
+    # Two passes, of five reads each, merge or not as their events come.
+    assert abs(len(large) - len(small)) <= 12, (small, large)
+    assert executor_lists(large) <= executor_lists(small) + 1
+    assert len(large) <= 90

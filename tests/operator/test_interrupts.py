@@ -1,0 +1,345 @@
+"""What can happen in the middle of a drain: withdrawals, deadlines, restarts, nonsense."""
+
+import time
+from datetime import timedelta
+
+import pytest
+from spark_drain_store import DrainState, ExecutorException
+from spark_drain_store.channel import config_map_names
+from spark_drain_store.kube_client import MERGE_PATCH
+
+from tests.operator.conftest import World, condition
+from tests.operator.scripted_kubeflow import BackgroundKubeflow
+from tests.support.apiserver import eventually
+
+pytestmark = pytest.mark.apiserver
+
+
+def reason(body: dict[str, object]) -> str:
+    found = condition(body, "Succeeded")
+    assert found is not None
+    return str(found["reason"])
+
+
+def test_a_drain_may_be_requested_before_the_driver_starts(world: World) -> None:
+    world.application.create()
+    world.create_drain()
+    world.await_condition("Accepted", "WaitingForDriver")
+    agent = world.agent("spark-one", world.application.start())
+    uuid = agent.await_notification().uuid
+    with BackgroundKubeflow(world.application):
+        agent.drain(uuid)
+        world.await_phase("Drained")
+
+
+def test_a_pending_driver_is_asked_before_it_runs(world: World) -> None:
+    world.application.create()
+    world.application.run_id = "spark-one"
+    uid = world.application.create_pod("app-driver", {"spark-role": "driver"})
+    world.application.set_state("SUBMITTED")
+    world.create_drain(acknowledgeTimeoutSeconds=2)
+    agent = world.agent("spark-one", uid)
+    agent.await_notification()
+    time.sleep(3)  # longer than the agent may take once its driver runs
+    assert world.drain()["status"]["phase"] == "Pending"
+    world.application.run_pod("app-driver")
+    world.await_phase("Failed")
+
+
+def test_an_unanswered_request_moves_to_the_next_run(world: World) -> None:
+    first = world.run_application("spark-one")
+    uuid = world.create_drain()
+    assert first.await_notification().attempt == 1
+    uid = world.application.restart("spark-two")
+    second = world.agent("spark-two", uid)
+    notification = second.await_notification()
+    assert (notification.uuid, notification.run_id, notification.attempt) == (uuid, "spark-two", 2)
+    second.report(uuid, DrainState.ACKNOWLEDGED)
+    assert world.await_phase("Acknowledged")["status"]["run"] == {"id": "spark-two", "driverPodName": "app-driver", "driverPodUID": uid}
+
+
+def test_a_pinned_run_that_ends_unanswered_is_stale(world: World) -> None:
+    agent = world.run_application("spark-one")
+    world.create_drain(runId="spark-one")
+    agent.await_notification()
+    world.application.restart("spark-two")
+    assert reason(world.await_phase("Rejected")) == "StaleRunId"
+    assert not world.application.suspended
+
+
+def test_a_driver_that_restarts_mid_drain_is_followed(world: World) -> None:
+    agent = world.run_application("spark-one")
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.FLUSHING)
+    world.await_phase("Flushing")
+    uid = world.application.restart("spark-two")
+    assert agent.notifications()[uuid].run_id == "spark-one"
+    agent.restarted("spark-two", uid)
+    with BackgroundKubeflow(world.application):
+        agent.drain(uuid)
+        body = world.await_phase("Drained")
+    assert body["status"]["run"]["driverPodUID"] == uid
+    assert "spark-one, spark-two" in condition(body, "Acknowledged")["message"]  # type: ignore[index]
+
+
+def test_a_final_report_of_an_earlier_driver_scales_nothing_down(world: World) -> None:
+    agent = world.run_application("spark-one")
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.REPORTING)
+    world.await_phase("Reporting")
+    uid = world.application.restart("spark-two")
+    agent.drained(uuid)
+    world.await_condition("ExecutorsDrained", "DriverUnconfirmed")
+    assert not world.application.suspended
+    assert ("Warning", "DriverUnconfirmed") in world.events()
+    agent.restarted("spark-two", uid)
+    agent.drained(uuid)
+    world.application.await_suspend()
+
+
+def test_a_running_executor_that_nobody_reported_holds_the_scale_down(world: World) -> None:
+    agent = world.run_application(executors=3)
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.REPORTING)
+    agent.drained(uuid, executors="1,3", executors_expected=3)
+    held = world.await_condition("ExecutorsDrained", "ExecutorsUnaccounted")
+    assert held["message"].endswith(": 2")
+    assert not world.application.suspended
+    world.application.add_executor("9", running=False)
+    agent.drained(uuid, executors="1,3", executor_exceptions=(ExecutorException(id="2", state="Idle"),))
+    world.application.await_suspend()
+
+
+def test_cancel_before_the_point_of_no_return(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.STOPPING)
+    world.await_phase("Stopping")
+    world.patch_drain(spec={"cancel": True})
+    assert agent.await_withdrawn().uuid == uuid
+    assert world.drain()["status"]["phase"] == "Stopping"
+    agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    assert reason(world.await_phase("Cancelled")) == "CancelRequested"
+    agent.await_no_notification()
+    assert not world.application.suspended
+
+
+def test_cancel_after_the_point_of_no_return_comes_too_late(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.FLUSHING)
+    world.await_phase("Flushing")
+    world.patch_drain(spec={"cancel": True})
+    agent.await_withdrawn()
+    agent.report(uuid, DrainState.FLUSHING, withdrawal="TooLate")
+    eventually(lambda: ("Warning", "WithdrawalTooLate") in world.events(), what="the Event")
+    with BackgroundKubeflow(world.application):
+        agent.drain(uuid, withdrawal="TooLate")
+        assert reason(world.await_phase("Drained")) == "Drained"
+
+
+def test_cancel_without_an_answer_ends_at_once_when_nobody_has_acknowledged(world: World) -> None:
+    agent = world.run_application()
+    world.create_drain()
+    agent.await_notification()
+    world.patch_drain(spec={"cancel": True})
+    world.await_phase("Cancelled")
+    agent.await_no_notification()
+
+
+def test_cancel_ends_when_no_container_of_the_run_is_left(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.STOPPING)
+    world.await_phase("Stopping")
+    world.patch_drain(spec={"cancel": True})
+    agent.await_withdrawn()
+    world.application.end_pods()
+    world.await_phase("Cancelled")
+
+
+def test_deletion_is_a_withdrawal_first(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.ACKNOWLEDGED)
+    world.await_phase("Acknowledged")
+    world.delete_drain()
+    agent.await_withdrawn()
+    assert not world.drain_is_gone()
+    agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    eventually(world.drain_is_gone, what="the PipelineDrain is gone")
+    assert agent.notifications() == {}
+
+
+def test_deletion_past_the_point_of_no_return_waits_for_the_end(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.FLUSHING)
+    world.await_phase("Flushing")
+    world.delete_drain()
+    agent.await_withdrawn()
+    with BackgroundKubeflow(world.application):
+        agent.drain(uuid, withdrawal="TooLate")
+        eventually(world.drain_is_gone, what="the PipelineDrain is gone")
+    assert world.application.suspended
+
+
+def test_a_forced_deletion_does_not_wait(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.FLUSHING)
+    world.await_phase("Flushing")
+    world.patch_drain(metadata={"annotations": {"sparkdrain.io/force-delete": "true"}})
+    world.delete_drain()
+    eventually(world.drain_is_gone, what="the PipelineDrain is gone")
+    assert agent.notifications() == {}
+
+
+def test_the_deadline_is_told_to_the_agent_and_can_be_moved(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(timeoutSeconds=600)
+    agent.await_notification()
+    agent.report(uuid, DrainState.ACKNOWLEDGED)
+    first = eventually(lambda: agent.notifications()[uuid].deadline, what="a deadline")
+    world.patch_drain(spec={"timeoutSeconds": 900})
+    eventually(lambda: agent.notifications()[uuid].deadline == first + timedelta(seconds=300), what="the deadline has moved")
+
+
+def test_the_deadline_before_the_point_of_no_return(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(timeoutSeconds=1)
+    agent.await_notification()
+    agent.report(uuid, DrainState.STOPPING)
+    agent.await_withdrawn()
+    assert world.drain()["status"]["phase"] == "Stopping"
+    agent.report(uuid, DrainState.FAILED, reason="DeadlineExceeded", message="undone: a batch ran longer than the deadline")
+    assert reason(world.await_phase("TimedOut")) == "DeadlineExceeded"
+    assert not world.application.suspended
+
+
+def test_a_forced_stop_suspends_and_does_not_say_drained(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(timeoutSeconds=1, onTimeout="ForceStop")
+    agent.await_notification()
+    agent.report(uuid, DrainState.STALLED, message="query counts, batch 42: disk full")
+    with BackgroundKubeflow(world.application):
+        body = world.await_phase("ForceStopped")
+    assert condition(body, "Succeeded")["status"] == "False"  # type: ignore[index]
+    assert "disk full" in body["status"]["message"]
+
+
+def test_a_stalled_flush_is_shown_and_goes_on(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.STALLED, message="query counts, batch 42: disk full")
+    stalled = world.await_condition("Stalled", "FlushStalled")
+    assert "disk full" in stalled["message"]
+    agent.report(uuid, DrainState.FLUSHING)
+    world.await_condition("Stalled", "NotStalled")
+
+
+def test_a_malformed_report_is_shown_and_survived(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.ACKNOWLEDGED)
+    world.await_phase("Acknowledged")
+    agent.channel.reports.write({uuid: '{"version": 1, "uuid": 7}', "somebody-else": "nonsense"})
+    stalled = world.await_condition("Stalled", "MalformedReport")
+    assert "field 'uuid'" in stalled["message"]
+    with BackgroundKubeflow(world.application):
+        agent.drain(uuid)
+        world.await_phase("Drained")
+
+
+def test_a_vanished_application_abandons_the_drain(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.report(uuid, DrainState.STOPPING)
+    world.await_phase("Stopping")
+    world.application.delete()
+    world.application.end_pods()
+    assert reason(world.await_phase("Abandoned")) == "ApplicationGone"
+
+
+def test_approval_starts_the_clock(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(execution="AfterApproval")
+    agent.await_notification()
+    agent.report(uuid, DrainState.ACKNOWLEDGED)
+    body = world.await_phase("AwaitingApproval")
+    assert "startTime" not in body["status"]
+    assert not agent.notifications()[uuid].approved
+    world.patch_drain(spec={"approved": True})
+    eventually(lambda: agent.notifications()[uuid].approved and agent.notifications()[uuid].deadline, what="the agent is told")
+    with BackgroundKubeflow(world.application):
+        agent.drain(uuid)
+        world.await_phase("Drained")
+
+
+def test_keep_leaves_the_application_running(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(afterDrain="Keep", queries=["counts"])
+    assert dict(agent.await_notification().options) == {"afterDrain": "Keep", "queries": "counts"}
+    agent.drain(uuid)
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "NotRequested"  # type: ignore[index]
+    agent.await_no_notification()
+    assert not world.application.suspended
+
+
+def test_delete_removes_the_application_and_keeps_the_result(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(afterDrain="Delete")
+    agent.await_notification()
+    agent.drain(uuid)
+    body = world.await_phase("Drained", seconds=30)
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationDeleted"  # type: ignore[index]
+    assert world.config_map("drain-result")["data"]["report.json"]
+
+
+def test_a_finished_drain_lives_as_long_as_its_ttl(world: World) -> None:
+    world.create_drain(ifNotRunning="Succeed", ttlSecondsAfterFinished=2)
+    world.await_phase("NothingToDrain")
+    eventually(world.drain_is_gone, what="the PipelineDrain is deleted")
+
+
+def test_a_suspend_that_somebody_reverts_is_asked_for_again(world: World) -> None:
+    agent = world.run_application("spark-one")
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.drain(uuid)
+    world.application.await_suspend()
+    world.client.request(
+        "PATCH",
+        f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{world.namespace}/sparkapplications/app",
+        body={"spec": {"suspend": False}},
+        content_type=MERGE_PATCH,
+    )
+    uid = world.application.restart("spark-two")
+    time.sleep(1)
+    assert not world.application.suspended  # the new driver has not reported yet
+    agent.restarted("spark-two", uid)
+    with BackgroundKubeflow(world.application):
+        agent.drained(uuid)
+        world.await_phase("Drained")
+
+
+def test_the_config_maps_go_with_the_application(world: World) -> None:
+    agent = world.run_application()
+    world.create_drain()
+    agent.await_notification()
+    owner = world.application.body()["metadata"]["uid"]
+    for name in config_map_names("app"):
+        assert [item["uid"] for item in world.config_map(name)["metadata"]["ownerReferences"]] == [owner]

@@ -1,0 +1,93 @@
+"""The operator is killed (SIGKILL) and restarted at each step of a drain; nothing is done twice, nothing is forgotten."""
+
+import pytest
+from spark_drain_store import DrainState
+
+from tests.operator.conftest import World, condition
+from tests.support.apiserver import eventually
+
+pytestmark = pytest.mark.apiserver
+
+
+def test_killed_and_restarted_at_each_step(own_world: World) -> None:
+    world = own_world
+    world.operator.start()
+    agent = world.run_application()
+    uuid = world.create_drain()
+    first = agent.await_notification()
+    restart(world)
+    for state, phase in (
+        (DrainState.ACKNOWLEDGED, "Acknowledged"),
+        (DrainState.STOPPING, "Stopping"),
+        (DrainState.COMMITTING, "Flushing"),
+        (DrainState.REPORTING, "Reporting"),
+    ):
+        # What the agent says while the operator is away is found after its start.
+        world.operator.kill()
+        agent.report(uuid, state)
+        world.operator.start()
+        world.await_phase(phase)
+    world.operator.kill()
+    agent.drained(uuid)
+    world.operator.start()
+    world.application.await_suspend()
+    restart(world)
+    world.application.set_state("SUSPENDED")
+    world.operator.kill()
+    world.application.end_pods()
+    assert [(item.uuid, item.attempt, item.created_at) for item in agent.notifications().values()] == [(uuid, 1, first.created_at)]
+    world.operator.start()
+    body = world.await_phase("Drained")
+    assert condition(body, "Succeeded")["status"] == "True"  # type: ignore[index]
+    assert agent.notifications() == {}
+    restart(world)
+    eventually(lambda: not world.drain()["metadata"].get("finalizers"), what="the finalizer is gone")
+    assert world.drain()["status"]["completionTime"] == body["status"]["completionTime"]
+    assert world.application.body()["metadata"]["generation"] == 2
+    assert agent.notifications() == {}
+
+
+def restart(world: World) -> None:
+    world.operator.kill()
+    world.operator.start()
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_cancellation_while_the_operator_is_away(own_world: World, answered: bool) -> None:
+    world = own_world
+    world.operator.start()
+    agent = world.run_application()
+    uuid = world.create_drain()
+    agent.await_notification()
+    world.operator.kill()
+    if answered:
+        agent.report(uuid, DrainState.STOPPING)
+    world.patch_drain(spec={"cancel": True})
+    world.operator.start()
+    if answered:
+        agent.await_withdrawn()
+        world.operator.kill()
+        agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+        world.operator.start()
+    world.await_phase("Cancelled")
+    assert not world.application.suspended
+    assert agent.notifications() == {}
+
+
+def test_two_operators_are_harmless(own_world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
+    world = own_world
+    world.operator.start()
+    other = world.operator.twin(tmp_path_factory.mktemp("twin") / "operator.log")
+    other.start()
+    try:
+        agent = world.run_application()
+        uuid = world.create_drain()
+        agent.await_notification()
+        agent.drain(uuid)
+        world.application.obey_suspend()
+        world.await_phase("Drained")
+        told = [reason for _, reason in world.events()]
+        assert told.count("Drained") == 1
+        assert world.application.body()["metadata"]["generation"] == 2
+    finally:
+        other.kill()
