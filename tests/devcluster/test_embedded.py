@@ -176,8 +176,25 @@ def test_objects_and_images_survive_and_a_warm_start_is_quick(pods: Cluster) -> 
     assert seconds <= 40
     assert (clusters_dir() / NAME / "kubeconfig").read_text() == config
     assert pods.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
+    # As after a power cut: containers are started anew, in the same pods.
+    for node in NODES:
+        pods.kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", f"pod/on-{node.name}", "--timeout=90s")
+        pods.kubectl("wait", "--for=condition=Ready", f"pod/on-{node.name}", "--timeout=90s")
+        assert pods.kubectl("exec", f"on-{node.name}", "--", "echo", "again") == "again\n"
     pods.kubectl("delete", "pod", "--all", "--now")
     pods.start_pods()  # without loading the image again
+
+
+def test_an_interrupted_up_is_gone_on_with(cluster: Cluster) -> None:
+    for seconds in (0.2, 0.6, 1.5, 3.0):
+        cluster.down()
+        command = [sys.executable, "-m", "devcluster", "up", "--name", NAME, "--provider", "embedded"]
+        up = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        time.sleep(seconds)
+        up.send_signal(signal.SIGINT)
+        assert up.communicate(timeout=60)[1]
+        cluster.up()
+        assert cluster.kubectl("get", "nodes", "-o", "name").split() == [f"node/{node.name}" for node in NODES]
 
 
 def test_helm_talks_to_it(cluster: Cluster) -> None:
