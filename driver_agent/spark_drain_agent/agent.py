@@ -145,7 +145,6 @@ class Agent:
         _, sentences = read_notifications(requests)
         for key, sentence in zip([key for key in requests.entries if key not in readable], sentences, strict=True):
             if key not in self._malformed:
-                self._malformed.add(key)
                 LOG.warning("%s", sentence)
                 report = DrainReport(
                     uuid=key,
@@ -156,6 +155,7 @@ class Agent:
                     message=sentence[:500],
                 )
                 self.channel.reports.write({key: report.to_json()})
+                self._malformed.add(key)
 
     # -- called from the hooks, in the user's threads --------------------------------------------------------------------------------
 
@@ -214,17 +214,15 @@ class Agent:
         while True:
             try:
                 snapshot = self.channel.requests.read()
-                break
+                if journal.uuid in snapshot.entries:
+                    self.consider(snapshot, journalled=frozenset({journal.uuid}))
+                return self.gate.phase is Phase.HELD
             except StoreError as error:
                 # A drain had begun: whether to go on or back cannot be known without the store, so this one wait has no limit.
                 LOG.warning(
                     "drain %s was interrupted; waiting for the metadata store to learn whether it is still wanted: %s", journal.uuid, error
                 )
                 time.sleep(_RETRY_SECONDS)
-        if journal.uuid not in snapshot.entries:
-            return False
-        self.consider(snapshot, journalled=frozenset({journal.uuid}))
-        return self.gate.phase is Phase.HELD
 
     def owns(self, query: StreamingQuery) -> bool:
         """Return whether a drain under way has ended or will end this query."""

@@ -53,7 +53,11 @@ class Drain:
             drain.gone.set()
             return
         drain.notification = notification
-        if notification.withdrawn and drain.beyond_return and not drain.reporter.report.withdrawal:
+        self._answer_withdrawal()
+
+    def _answer_withdrawal(self) -> None:
+        drain = self._drain
+        if drain.notification.withdrawn and drain.beyond_return and not drain.reporter.report.withdrawal:
             drain.reporter.change(withdrawal="TooLate", message="withdrawn after the point of no return: the drain goes on to its end")
 
     def offer(self, tracked: TrackedQuery) -> None:
@@ -77,9 +81,11 @@ class Drain:
         drain = self._drain
         if self.forward:
             drain.options = parse_options(drain)
+            self._answer_withdrawal()  # it may have come while no run was there
             finish_offered(drain, self._offered)
         else:
             commit_to_drain(drain)
+            self._answer_withdrawal()  # it may have come between the last look and the decision
             finish_all(drain)
         report_executors(drain)
         drain.reporter.change_surely(time.sleep, state=DrainState.DRAINED, reason="Drained", message=self._summary())

@@ -58,8 +58,12 @@ def finish_offered(drain: DrainContext, offered: list[TrackedQuery]) -> None:
     missing = {query.checkpoint_location for query in drain.keeps_queries if query.state != DrainState.DRAINED}
     with drain.timed("flush"):
         # Without a list of queries from the earlier run, the application's main thread says when all have been started.
-        while (missing or inherited is None) and not (drain.host.gate.user_is_waiting and not offered):
+        while missing or inherited is None:
             if not offered:
+                if drain.host.gate.user_is_waiting or drain.gone.is_set():
+                    if inherited is None:
+                        break
+                    _miss(drain, missing)
                 time.sleep(POLL_SECONDS)
                 continue
             tracked = offered.pop(0)
@@ -68,6 +72,19 @@ def finish_offered(drain: DrainContext, offered: list[TrackedQuery]) -> None:
             _finish(drain, target)
             missing.discard(tracked.location or "")
     drain.executors = dict(drain.host.internals.executors())
+
+
+def _miss(drain: DrainContext, missing: set[str]) -> None:
+    """Show that a query is not drained and that this run does not start it: calling it drained would hide its open windows."""
+    message = (
+        f"the drain of {', '.join(sorted(missing))} was interrupted and this run has started no query with that checkpoint: "
+        "start the version that was being drained, it finishes the drain"
+    )
+    if drain.gone.is_set():
+        raise DrainEndedError(DrainState.FAILED, reasons.QUERY_NOT_STARTED, message)
+    if drain.reporter.report.state is not DrainState.STALLED:
+        LOG.warning("drain %s: %s", drain.uuid, message)
+        drain.reporter.change(state=DrainState.STALLED, reason=reasons.QUERY_NOT_STARTED, message=message, queries=drain.query_reports())
 
 
 def _finish(drain: DrainContext, target: QueryDrain) -> None:
