@@ -105,6 +105,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise DevclusterError("no")
 
     monkeypatch.setattr(setup, "_run", note)
+    monkeypatch.delenv("SPARK_DRAIN_PHASES", raising=False)
     for name, below in (("VENV", "."), ("PYTHON", "bin/python"), ("STAMP", setup.STAMP.name)):
         monkeypatch.setattr(setup, name, tmp_path / ".venv" / below)
     return ran

@@ -39,7 +39,9 @@ def test_the_chosen_tests_decide(tmp_path: Path, arguments: list[str], needs: se
     (tmp_path / "test_pods.py").write_text(POD_TEST)
     ask = "import sys; from tools.prepare import needs; print(sorted(needs(sys.argv[1:])))"
     command = [sys.executable, "-c", ask, "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
+    # The options of the run that this test is part of are not those of the run that it asks about.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"} | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == f"{sorted(needs)}\n"
 
 
