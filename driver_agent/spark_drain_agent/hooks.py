@@ -39,7 +39,7 @@ def install(on_session: Callable[[SparkSession], Agent | None], current: Callabl
         return
     _installed = True
     _hook_session(on_session, current)
-    _hook_start(current)
+    _hook_start(on_session)
     _hook_waiting(current)
     _hook_query(current)
 
@@ -71,13 +71,14 @@ def _hold_before(holder: type, name: str, current: Callable[[], Agent | None]) -
     setattr(holder, name, held)
 
 
-def _hook_start(current: Callable[[], Agent | None]) -> None:
+def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
+    """Attach here too: a session that was made out of the agent's sight may belong to another SparkContext than the agent."""
     start, to_table = DataStreamWriter.start, DataStreamWriter.toTable
 
     @functools.wraps(start)
     def hooked_start(self: DataStreamWriter, path: str | None = None, *args: Any, **kwargs: Any) -> StreamingQuery:
-        agent = current()
-        if agent is None or is_agent():
+        agent = None if is_agent() else on_session(self._spark)
+        if agent is None:
             return start(self, path, *args, **kwargs)
         _configure(self, *args, **kwargs)
         return agent.start_query(
@@ -89,8 +90,8 @@ def _hook_start(current: Callable[[], Agent | None]) -> None:
 
     @functools.wraps(to_table)
     def hooked_to_table(self: DataStreamWriter, tableName: str, *args: Any, **kwargs: Any) -> StreamingQuery:  # noqa: N803
-        agent = current()
-        if agent is None or is_agent():
+        agent = None if is_agent() else on_session(self._spark)
+        if agent is None:
             return to_table(self, tableName, *args, **kwargs)
         _configure(self, *args, **kwargs)
         return agent.start_query(

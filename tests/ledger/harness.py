@@ -55,6 +55,9 @@ EXACT = f"records={EVENTS} lost=0 doubled=0"
 def crash(point: str, source: Path, base: Path) -> None:
     """Run a driver, drain it, and have it killed at the point."""
     base.mkdir()
+    scratch = base.with_name("scratch")  # what a killed Spark leaves behind goes away with the test's folder
+    scratch.mkdir(exist_ok=True)
+    environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={scratch}"}
     with (base / "crash.log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, str(HERE / "crash_driver.py"), point, str(source), str(base)],
@@ -62,6 +65,7 @@ def crash(point: str, source: Path, base: Path) -> None:
             stderr=log,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            env=environment,
         )
         code = process.wait(120)
     assert code == -9, (base / "crash.log").read_text()[-3000:]

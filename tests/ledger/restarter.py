@@ -36,8 +36,9 @@ def poll(condition: Any, what: str) -> Any:
 
 
 def consumed() -> bool:
-    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    active = session.streams.active if session is not None and SparkContext._active_spark_context is not None else []
+    # Asking PySpark for the active session would create one, before the application does.
+    session = SparkSession._instantiatedSession
+    active = session.streams.active if session is not None and session._sc._jsc is not None else []
     return bool(active) and active[0].lastProgress is not None and active[0].status["message"] == "Waiting for data to arrive"
 
 
