@@ -11,6 +11,12 @@ from devcluster.api import control_plane
 # What people set most; each rendering must be accepted as a whole.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "defaults": (),
+    "namespaced": ("--set", "rbac.scope=Namespaces,watchNamespaces={one,two}"),
+    "agents": ("--set", "agentNamespaces[0].namespace=one,agentNamespaces[0].serviceAccounts={spark,other}"),
+    "everything named": (
+        *("--set", "allowDelete=true,nameOverride=drain,commonLabels.team=data,priorityClassName=system-cluster-critical"),
+        *("--set-string", "image.tag=1"),
+    ),
 }
 
 
@@ -25,7 +31,8 @@ def check_rendered(helm: Path, chart: Path) -> str | None:
     problems = []
     with control_plane() as plane:
         kubectl = str(plane.kubectl)
-        subprocess.run([kubectl, "create", "namespace", "spark-drain"], env=plane.environment(), capture_output=True, check=True)
+        for namespace in ("spark-drain", "one", "two"):
+            subprocess.run([kubectl, "create", "namespace", namespace], env=plane.environment(), capture_output=True, check=True)
         for variant, arguments in VARIANTS.items():
             try:
                 manifests = render(helm, chart, arguments)
