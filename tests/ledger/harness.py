@@ -67,7 +67,7 @@ def crash(point: str, source: Path, base: Path) -> None:
             start_new_session=True,
             env=environment,
         )
-        code = process.wait(120)
+        code = process.wait(300)
     assert code == -9, (base / "crash.log").read_text()[-3000:]
 
 

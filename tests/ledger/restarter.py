@@ -23,7 +23,7 @@ from spark_drain_store.cli import main as drain_command
 from spark_drain_store.drains import Drains
 
 APP = Path(__file__).with_name("app.py")
-LIMIT_SECONDS = 120
+LIMIT_SECONDS = 240
 
 
 def poll(condition: Any, what: str) -> Any:

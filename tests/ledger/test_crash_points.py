@@ -13,7 +13,7 @@ import pytest
 
 from tests.ledger.harness import EXACT, Ledger, Restarter, copy, crash, write_events
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 BEFORE_FENCE = ["settled", "committing", "prepared"]
 FENCED = [
