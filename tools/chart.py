@@ -14,7 +14,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "namespaced": ("--set", "rbac.scope=Namespaces,watchNamespaces={one,two}"),
     "agents": ("--set", "agentNamespaces[0].namespace=one,agentNamespaces[0].serviceAccounts={spark,other}"),
     "everything named": (
-        *("--set", "allowDelete=true,nameOverride=drain,commonLabels.team=data,priorityClassName=system-cluster-critical"),
+        *("--set", "allowDelete=true,fullnameOverride=drain,commonLabels.team=data,priorityClassName=system-cluster-critical"),
         *("--set-string", "image.tag=1"),
     ),
 }
