@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,9 +43,11 @@ class ApiServer:
     kubeconfig: Path
     client: KubeClient
     kubectl: str
+    cache: Path
 
     def environment(self) -> dict[str, str]:
-        return os.environ | {"KUBECONFIG": str(self.kubeconfig)}
+        # kubectl remembers for hours what an earlier server on the same port could do.
+        return os.environ | {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.cache)}
 
     def run_kubectl(self, *arguments: str, text: str | None = None) -> str:
         done = subprocess.run([self.kubectl, *arguments], input=text, capture_output=True, text=True, env=self.environment(), check=False)
@@ -67,7 +70,7 @@ def spark_application_definition() -> Path:
 
 
 @pytest.fixture(scope="session")
-def api_server() -> Iterator[ApiServer]:
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     with ExitStack() as stack:
         given = os.environ.get(KUBECONFIG)
         if given:
@@ -79,11 +82,11 @@ def api_server() -> Iterator[ApiServer]:
             kubeconfig, kubectl = plane.kubeconfig, str(plane.kubectl)
         client = KubeClient.from_kubeconfig(str(kubeconfig))
         stack.callback(client.close)
-        server = ApiServer(kubeconfig, client, kubectl)
+        server = ApiServer(kubeconfig, client, kubectl, tmp_path_factory.mktemp("kubectl"))
         for path in (ROOT / "crds/pipelinedrain.yaml", spark_application_definition()):
             server.apply(path)
             name = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)["metadata"]["name"]
-            eventually(lambda name=name: server.established(name), what=f"{name} is established")
+            eventually(partial(server.established, name), what=f"{name} is established")
         yield server
 
 

@@ -66,7 +66,7 @@ def register(registry: kopf.OperatorRegistry, queue: DelayedQueue[DrainKey], wor
     def probe(**_: Any) -> list[str]:
         stuck = workers.stuck()
         if stuck:
-            raise RuntimeError(f"workers are stuck: {', '.join(stuck)}")
+            raise kopf.PermanentError(f"workers are stuck: {', '.join(stuck)}")
         return stuck
 
     @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)

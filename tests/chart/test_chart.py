@@ -1,0 +1,178 @@
+"""The chart, rendered and linted by the real helm."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from devcluster import gobuild
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts/spark-drain"
+NAMESPACED = ("--set", "rbac.scope=Namespaces,watchNamespaces={one,two}")
+AGENTS = ("--set", "agentNamespaces[0].namespace=one,agentNamespaces[0].serviceAccounts={spark,other}")
+
+
+@pytest.fixture(scope="session")
+def helm() -> str:
+    return str(gobuild.build(gobuild.HELM) / "helm")
+
+
+def rendered(helm: str, *arguments: str) -> list[dict[str, Any]]:
+    command = [helm, "template", "spark-drain", str(CHART), "--namespace", "spark-drain", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
+
+
+def refused(helm: str, *arguments: str) -> str:
+    command = [helm, "template", "spark-drain", str(CHART), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [each for each in objects if each["kind"] == kind]
+
+
+def rights(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for rule in role["rules"]:
+        for resource in rule["resources"]:
+            for verb in rule["verbs"]:
+                yield resource, verb
+
+
+def test_helm_lint_is_strict(helm: str) -> None:
+    done = subprocess.run([helm, "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_definitions_are_copies() -> None:
+    originals = {path.name: path.read_text() for path in (ROOT / "crds").glob("*.yaml")}
+    copies = {path.name: path.read_text() for path in (CHART / "files/crds").glob("*.yaml")}
+    assert originals
+    assert copies == originals, "copy crds/*.yaml to charts/spark-drain/files/crds/"
+
+
+def test_definitions_are_rendered_unchanged_but_for_metadata(helm: str) -> None:
+    (definition,) = of_kind(rendered(helm), "CustomResourceDefinition")
+    original = yaml.load((ROOT / "crds/pipelinedrain.yaml").read_text(), Loader=yaml.CSafeLoader)
+    assert definition["spec"] == original["spec"]
+    assert definition["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    (unkept,) = of_kind(rendered(helm, "--set", "crds.keep=false"), "CustomResourceDefinition")
+    assert "annotations" not in unkept["metadata"]
+    assert not of_kind(rendered(helm, "--set", "crds.enabled=false"), "CustomResourceDefinition")
+
+
+def test_the_pod_keeps_to_the_restricted_profile(helm: str) -> None:
+    (deployment,) = of_kind(rendered(helm), "Deployment")
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["resources"]["requests"]
+    assert container["resources"]["limits"]["memory"]
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
+
+
+def test_the_command_line_is_one_that_the_operator_reads(helm: str) -> None:
+    from spark_drain_operator.cli import parse
+
+    options = ("--set", "allowDelete=true,watchNamespaces={one,two},operator.logLevel=DEBUG,operator.workers=2,operator.resyncSeconds=7")
+    (deployment,) = of_kind(rendered(helm, *options), "Deployment")
+    settings, parsed = parse(deployment["spec"]["template"]["spec"]["containers"][0]["args"])
+    assert settings.namespaces == ("one", "two")
+    assert (settings.allow_delete, settings.workers, settings.resync_seconds) == (True, 2, 7.0)
+    assert (parsed.log_level, parsed.liveness) == ("DEBUG", "http://0.0.0.0:8080/healthz")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "image"),
+    [
+        ((), "docker.io/sparkdrain/spark-drain-operator:0.1.0"),
+        (("--set", "image.repository=mine/operator,image.tag=dev"), "mine/operator:dev"),
+        (("--set", f"image.digest=sha256:{'0' * 64}"), f"docker.io/sparkdrain/spark-drain-operator@sha256:{'0' * 64}"),
+    ],
+)
+def test_image(helm: str, arguments: tuple[str, ...], image: str) -> None:
+    (deployment,) = of_kind(rendered(helm, *arguments), "Deployment")
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == image
+
+
+def test_a_namespaced_installation_has_no_cluster_wide_right(helm: str) -> None:
+    objects = rendered(helm, *NAMESPACED)
+    assert not of_kind(objects, "ClusterRoleBinding")
+    assert [role["metadata"]["namespace"] for role in of_kind(objects, "Role")] == ["one", "two"]
+    assert [binding["metadata"]["namespace"] for binding in of_kind(objects, "RoleBinding")] == ["one", "two"]
+    assert "needs watchNamespaces" in refused(helm, "--set", "rbac.scope=Namespaces")
+
+
+def test_deleting_applications_is_a_right_of_its_own(helm: str) -> None:
+    def operator_rights(*arguments: str) -> set[tuple[str, str]]:
+        (role,) = [role for role in of_kind(rendered(helm, *arguments), "ClusterRole") if role["metadata"]["name"] == "spark-drain"]
+        return set(rights(role))
+
+    assert operator_rights("--set", "allowDelete=true") - operator_rights() == {("sparkapplications", "delete")}
+
+
+def test_nobody_may_everything(helm: str) -> None:
+    for role in of_kind(rendered(helm, *AGENTS), "ClusterRole") + of_kind(rendered(helm, *NAMESPACED, *AGENTS), "Role"):
+        assert "*" not in json.dumps(role["rules"])
+        assert not {("secrets", "get"), ("secrets", "list")} & set(rights(role))
+
+
+def test_the_agent_gets_only_what_it_needs(helm: str) -> None:
+    objects = rendered(helm, *AGENTS)
+    (role,) = of_kind(objects, "Role")
+    assert set(rights(role)) == {("pods", "get"), *(("configmaps", verb) for verb in ("get", "list", "watch", "create", "patch"))}
+    (binding,) = of_kind(objects, "RoleBinding")
+    assert [(subject["name"], subject["namespace"]) for subject in binding["subjects"]] == [("spark", "one"), ("other", "one")]
+
+
+def test_user_roles_are_aggregated_unless_switched_off(helm: str) -> None:
+    def aggregated(*arguments: str) -> int:
+        return sum("aggregate-to" in json.dumps(role["metadata"]["labels"]) for role in of_kind(rendered(helm, *arguments), "ClusterRole"))
+
+    assert aggregated() == 2
+    assert aggregated("--set", "rbac.aggregateToUserRoles=false") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("--set", "imgae.tag=dev"), "imgae"),
+        (("--set", "image.pullPolicy=Sometimes"), "pullPolicy"),
+        (("--set", "operator.workers=0"), "workers"),
+        (("--set", "agentNamespaces[0].namespace=one"), "serviceAccounts"),
+        (("--set", "watchNamespaces={Not_A_Name}"), "watchNamespaces"),
+    ],
+)
+def test_wrong_values_are_named(helm: str, arguments: tuple[str, ...], name: str) -> None:
+    assert name in refused(helm, *arguments)
+
+
+def test_the_schema_knows_every_default() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    jsonschema.validate(values, schema)
+    assert set(schema["properties"]) - {"global"} == set(values)
+
+
+def test_notes_say_what_to_do_next(helm: str) -> None:
+    command = [helm, "install", "spark-drain", str(CHART), "--dry-run=client", *AGENTS]
+    notes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.partition("NOTES:")[2]
+    assert "one: spark, other" in notes
+    assert "kind: PipelineDrain" in notes

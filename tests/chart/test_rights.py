@@ -1,0 +1,82 @@
+"""The rights that the chart grants are enough, and are used: operator and agent under their own service accounts."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from spark_drain_store.kube_client import ApiError, KubeClient
+
+from devcluster import gobuild
+from tests.operator.conftest import World
+from tests.operator.process import OperatorProcess, without_proxy
+from tests.operator.scripted_agent import ScriptedAgent
+from tests.operator.scripted_kubeflow import ScriptedApplication
+from tests.support.apiserver import ROOT, ApiServer, eventually
+
+pytestmark = pytest.mark.apiserver
+
+
+def account(server: ApiServer, namespace: str, name: str, folder: Path) -> Path:
+    """Return a kubeconfig of a service account."""
+    config = yaml.safe_load(server.kubeconfig.read_text())
+    token = server.run_kubectl("create", "token", name, "-n", namespace).strip()
+    for user in config["users"]:
+        user["user"] = {"token": token}
+    path = folder / f"{name}.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest.fixture(params=["Cluster", "Namespaces"])
+def installed(request: pytest.FixtureRequest, api_server: ApiServer, namespace: str) -> Iterator[str]:
+    helm = gobuild.build(gobuild.HELM) / "helm"
+    values = {
+        "rbac": {"scope": request.param},
+        "watchNamespaces": [namespace],
+        "crds": {"enabled": False},
+        "fullnameOverride": namespace,
+        "agentNamespaces": [{"namespace": namespace, "serviceAccounts": ["default"]}],
+    }
+    command = [str(helm), "template", "spark-drain", str(ROOT / "charts/spark-drain"), "--namespace", namespace, "--values", "-"]
+    manifests = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=True).stdout
+    api_server.run_kubectl("apply", "-f", "-", text=manifests)
+    yield namespace
+    api_server.run_kubectl("delete", "--wait=false", "-f", "-", text=manifests)
+
+
+def test_a_drain_with_nothing_but_the_granted_rights(
+    api_server: ApiServer, installed: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    whole_cluster = request.node.callspec.params["installed"] == "Cluster"
+    operator_config = account(api_server, installed, installed, tmp_path)
+    environment = without_proxy(api_server.environment()) | {"KUBECONFIG": str(operator_config)}
+    operator = OperatorProcess(environment, "" if whole_cluster else installed, tmp_path / "operator.log")
+    agent_client = KubeClient.from_kubeconfig(str(account(api_server, installed, "default", tmp_path)))
+    world = World(api_server, installed, operator, ScriptedApplication(api_server.client, installed))
+    operator.start()
+    try:
+        uid = world.application.create().start()
+        agent = ScriptedAgent(agent_client, installed, "spark-one", uid)
+        uuid = world.create_drain()
+        agent.await_notification()
+        assert agent_client.request("GET", f"/api/v1/namespaces/{installed}/pods/app-driver")["metadata"]["uid"] == uid
+        agent.drain(uuid)
+        world.application.obey_suspend()
+        world.await_phase("Drained")
+        eventually(lambda: ("Normal", "Drained") in world.events(), what="the last Event")
+        eventually(lambda: not world.drain()["metadata"].get("finalizers"), what="the finalizer is gone")
+    finally:
+        operator.kill()
+        agent_client.close()
+    assert "orbidden" not in operator.log()
+
+
+def test_the_agent_may_not_touch_the_application(api_server: ApiServer, installed: str, tmp_path: Path) -> None:
+    client = KubeClient.from_kubeconfig(str(account(api_server, installed, "default", tmp_path)))
+    with pytest.raises(ApiError, match="403"):
+        client.request("GET", f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{installed}/sparkapplications")
+    with pytest.raises(ApiError, match="403"):
+        client.request("DELETE", f"/api/v1/namespaces/{installed}/pods/app-driver")
+    client.close()
