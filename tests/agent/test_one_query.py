@@ -42,7 +42,7 @@ def settled_at(checkpoint: Path, files: int) -> Callable[[], bool]:
 
 
 def test_stop_keeps_state_and_keep_stays_fenced(tmp_path: Path, start: Start) -> None:
-    """Three starts of one application, with RocksDB state: stopped, gone on and drained with Keep, refused by plain Spark."""
+    """Three starts, with RocksDB state: stopped; gone on and drained with Keep, at first with a failing flush; refused by plain Spark."""
     checkpoint, feed, drains = tmp_path / "checkpoint", Feed(tmp_path / "input"), Drains(tmp_path / "store")
     feed.add(3)
     first = start("windows.py", tmp_path, store=drains, confs=ROCKSDB)
@@ -68,7 +68,14 @@ def test_stop_keeps_state_and_keep_stays_fenced(tmp_path: Path, start: Start) ->
     eventually(settled_at(checkpoint, 5), "five files", alive=second)
     assert min(logged(checkpoint, "commits")) == 0
     assert newest(checkpoint, "commits") > last_batch
-    drain = drains.reaches(drains.write(checkpoint__policy="Keep"), "Drained", driver=second)
+    (tmp_path / "poison").touch()
+    uuid = drains.write(checkpoint__policy="Keep")
+    stalled = drains.reaches(uuid, "Stalled", driver=second)
+    assert stalled["reason"] == "FlushFailed"
+    assert "this window is poisonous" in stalled["message"]
+    assert second.running
+    (tmp_path / "poison").unlink()
+    drain = eventually(lambda: (drain := drains.show(uuid))["state"] == "Drained" and drain, "the flush to be tried again", alive=second)
     assert drain["queries"][0]["checkpointPolicy"] == "Keep"
     assert drain["queries"][0]["operators"][0]["rowsBefore"] > 0
     assert drain["queries"][0]["operators"][0]["rowsAfter"] == 0
@@ -79,7 +86,7 @@ def test_stop_keeps_state_and_keep_stays_fenced(tmp_path: Path, start: Start) ->
     feed.add()
     plain = start("windows.py", tmp_path, store=None, confs=ROCKSDB)
     assert plain.wait() != 0
-    assert f"FENCED_BY_SPARK_DRAIN {drain['uuid']}" in plain.log
+    assert f"FENCED_BY_SPARK_DRAIN_{drain['uuid'].replace('-', '_')}_START_UNDER_SPARK_DRAIN_AGENT" in plain.log
     assert ids_in(tmp_path / "out") == exactly(range(250))
 
 

@@ -21,16 +21,18 @@ def counted(events: DataFrame, *keys: Column, width: str = "60 seconds") -> Data
     return grouped.agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
 
 
-def to_files(folder: Path, *, block: Path | None = None) -> Callable[[DataFrame, int], None]:
+def to_files(folder: Path, *, block: Path | None = None, poison: Path | None = None) -> Callable[[DataFrame, int], None]:
     """Return a foreachBatch function that writes one file per query and batch, replaced when the batch is executed again.
 
-    While the file ``block`` exists, a batch with rows waits, and says so with ``<block>ed``.
+    While the file ``block`` exists, a batch waits, and says so with ``<block>ed``; while ``poison`` exists, a drain pane fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
 
     def write(batch: DataFrame, batch_id: int) -> None:
         query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         rows = [json.dumps({**row.asDict(), "window": None, "pane": is_drain_pane()}, default=str) for row in batch.collect()]
+        if poison is not None and poison.exists() and is_drain_pane():
+            raise RuntimeError("this window is poisonous")
         while block is not None and block.exists():
             block.with_name(block.name + "ed").touch()
             time.sleep(0.05)

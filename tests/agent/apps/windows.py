@@ -12,7 +12,7 @@ spark = SparkSession.builder.getOrCreate()
 query = (
     counted(read(spark, base))
     .writeStream.option("checkpointLocation", str(base / "checkpoint"))
-    .foreachBatch(to_files(base / "out"))
+    .foreachBatch(to_files(base / "out", poison=base / "poison"))
     .start(queryName="windows")
 )
 query.awaitTermination()
