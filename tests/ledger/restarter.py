@@ -53,7 +53,10 @@ def control(command: dict[str, str], store: str, failures: list[str]) -> None:
             if command["goal"] == "consume":
                 poll(consumed, "the input to be read")
                 if command["run"] == "plain":
-                    [query.stop() for query in SparkSession._instantiatedSession.streams.active]
+                    session = SparkSession._instantiatedSession
+                    assert session is not None
+                    for query in session.streams.active:
+                        query.stop()
                     return
                 drain_command(["--metadata-store", store, "drain", "write"])
             poll(lambda: drained(store), "the drain to end")

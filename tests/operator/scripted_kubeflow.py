@@ -73,7 +73,13 @@ class ScriptedApplication:
             self.run_pod(name)
 
     def create_pod(self, name: str, labels: dict[str, str]) -> str:
-        owner = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": self.name}
+        owner = {
+            "apiVersion": "sparkoperator.k8s.io/v1beta2",
+            "kind": "SparkApplication",
+            "name": self.name,
+            "uid": self.body()["metadata"]["uid"],
+            "controller": labels["spark-role"] == "driver",
+        }
         body = self._client.request(
             "POST",
             self._pods,
@@ -82,8 +88,8 @@ class ScriptedApplication:
                 "kind": "Pod",
                 "metadata": {
                     "name": name,
-                    "labels": {"sparkoperator.k8s.io/app-name": self.name, "spark-app-selector": self.run_id, **labels},
-                    "ownerReferences": [{**owner, "uid": self.body()["metadata"]["uid"], "controller": labels["spark-role"] == "driver"}],
+                    "labels": {"sparkoperator.k8s.io/app-name": self.name, "spark-app-selector": self.run_id} | labels,
+                    "ownerReferences": [owner],
                 },
                 "spec": {"containers": [{"name": "spark", "image": "example/pipeline"}], "automountServiceAccountToken": False},
             },
