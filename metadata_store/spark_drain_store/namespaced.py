@@ -15,7 +15,7 @@ class NamespacedStore:
     Parameters
     ----------
     store
-        The store underneath; it is not closed by `close`, since other namespaces share it.
+        The store underneath, closed with the view.
     namespace
         The message type and version of its format, such as ``drain-v1``.
     """
@@ -42,4 +42,5 @@ class NamespacedStore:
         return None if snapshot is None else self._view(snapshot)
 
     def close(self) -> None:
-        """Leave the shared store open."""
+        """Close the store underneath."""
+        self._store.close()
