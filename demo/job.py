@@ -80,7 +80,7 @@ class FlightsJob:
         """Remove everything that an earlier run left."""
         # The namespace itself stays: rights in it belong to the Spark operator's release.
         self.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.kubectl.namespace}})
-        for kinds in (feeds.DRAINS, feeds.APPLICATIONS, "jobs,pods"):
+        for kinds in (feeds.DRAINS, feeds.APPLICATIONS, "jobs,pods,events"):
             self.kubectl.run("delete", kinds, "--all", "--ignore-not-found", "--timeout=180s")
         self.kubectl.run("delete", "configmaps", *config_map_names(APPLICATION), "--ignore-not-found")
         shutil.rmtree(self.logs, ignore_errors=True)

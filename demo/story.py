@@ -117,7 +117,8 @@ def _settle(stage: _Stage) -> bool:
     ended, started = job.end_offsets("v1"), began(second)
     gaps = batches.unread([*first, *second], job.produced(feed))
     dropped = {(batch.run, batch.number): batch.dropped for batch in (*first, *second)}
-    view.block("\n".join(gaps))
+    if gaps:
+        view.block("\n".join(gaps))
     view.say(f"version 1 ended before offsets {_written(ended)} (ConfigMap flights-v1-result)")
     view.say(f"version 2 began at offsets     {_written(started)} (its first batch)")
     view.say(f"rows dropped by watermark: {sum(dropped.values())} in {len(dropped)} batches")
