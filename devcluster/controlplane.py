@@ -14,7 +14,7 @@ from devcluster.holding import Client
 
 SERVICE_RANGE = "10.96.0.0/16"
 FIRST_SERVICE_ADDRESS = "10.96.0.1"
-_READY_SECONDS = 90.0
+_READY_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class ControlPlane:
         Raises
         ------
         DevclusterError
-            If a daemon ends, or is not ready after 90 s.
+            If a daemon ends, or is not ready after 3 minutes.
         """
         self.client.start("etcd", self._etcd())
         self.client.start("kube-apiserver", self._apiserver())

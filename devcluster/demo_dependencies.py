@@ -18,7 +18,7 @@ from devcluster.progress import Progress
 KAFKA_ADDRESS = "kafka.kafka.svc:9092"
 STEPS = {"embedded": 6, "kind": 4}
 _RELEASE = "spark-operator"
-_WEBHOOK_SECONDS = 60.0
+_WEBHOOK_SECONDS = 120.0
 _PROBE = {
     "apiVersion": "sparkoperator.k8s.io/v1beta2",
     "kind": "SparkApplication",
@@ -91,9 +91,9 @@ class Kubectl:
         return _run(command, text)
 
     def wait(self, namespace: str, workload: str) -> None:
-        """Wait until a workload is rolled out; DevclusterError with its pods if it is not after 3 minutes."""
+        """Wait until a workload is rolled out; DevclusterError with its pods if it is not after 5 minutes."""
         try:
-            self("rollout", "status", "--namespace", namespace, workload, "--timeout=180s")
+            self("rollout", "status", "--namespace", namespace, workload, "--timeout=300s")
         except DevclusterError as error:
             pods = self("get", "pods,events", "--namespace", namespace, "-o", "wide")
             raise DevclusterError(f"{error}\n{pods}") from error

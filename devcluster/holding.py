@@ -18,8 +18,8 @@ from typing import Any
 from devcluster import holder
 from devcluster.errors import DevclusterError
 
-_START_SECONDS = 15.0
-_ANSWER_SECONDS = 15.0
+_START_SECONDS = 60.0
+_ANSWER_SECONDS = 30.0
 
 
 def lock_owner(file: Path) -> int | None:

@@ -28,8 +28,9 @@ from devcluster.ports import remembered_ports
 from devcluster.progress import Progress
 
 STEPS = 9
-_RUNTIME_SECONDS = 30.0
-_NODE_SECONDS = 90.0
+_WAY_IN_SECONDS = 30.0
+_RUNTIME_SECONDS = 90.0
+_NODE_SECONDS = 180.0
 
 
 class EmbeddedCluster:
@@ -168,7 +169,7 @@ class EmbeddedCluster:
                     stderr=log,
                     start_new_session=True,
                 )
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + _WAY_IN_SECONDS
             while self._forwarder() is None:
                 if time.monotonic() > deadline:
                     raise DevclusterError(f"no way in from 127.0.0.1: see {self.folder}/log/forward.log")
