@@ -169,5 +169,5 @@ def test_there_are_samples() -> None:
 
 
 def test_explain_knows_the_fields(api_server: ApiServer) -> None:
-    text = api_server.run_kubectl("explain", "pdr.spec.checkpoint.policy")
+    text = api_server.run_kubectl("explain", "pipelinedrain.spec.checkpoint.policy")
     assert "ready for an incompatible version" in " ".join(text.split())

@@ -57,7 +57,7 @@ class World:
             return error.status == 404
         return False
 
-    def await_phase(self, phase: str, name: str = "drain", *, seconds: float = 20.0) -> dict[str, Any]:
+    def await_phase(self, phase: str, name: str = "drain", *, seconds: float = 60.0) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:
             body = self.drain(name)
             return body if (body.get("status") or {}).get("phase") == phase else None
@@ -67,7 +67,7 @@ class World:
         except AssertionError as error:
             raise AssertionError(f"{error}\nstatus: {self.drain(name).get('status')}\noperator: {self.operator.log()[-4000:]}") from error
 
-    def await_condition(self, type_: str, reason: str, name: str = "drain", *, seconds: float = 20.0) -> dict[str, Any]:
+    def await_condition(self, type_: str, reason: str, name: str = "drain", *, seconds: float = 60.0) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:
             found = condition(self.drain(name), type_)
             return found if found and found["reason"] == reason else None

@@ -15,10 +15,10 @@ class OperatorProcess:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
-    def twin(self, log: Path) -> "OperatorProcess":
+    def twin(self, log: Path, *arguments: str) -> "OperatorProcess":
         """Return a second operator over the same namespaces."""
         other = OperatorProcess(self._environment, "", log)
-        other._command = list(self._command)
+        other._command = [*self._command, *arguments]
         return other
 
     def start(self) -> None:

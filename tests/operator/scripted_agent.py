@@ -39,7 +39,7 @@ class ScriptedAgent:
     def notifications(self) -> dict[str, DrainNotification]:
         return read_notifications(self.channel.requests.read())[0]
 
-    def await_notification(self, *, seconds: float = 20.0) -> DrainNotification:
+    def await_notification(self, *, seconds: float = 60.0) -> DrainNotification:
         def mine() -> DrainNotification | None:
             return next((item for item in self.notifications().values() if item.run_id in (None, self.run_id)), None)
 

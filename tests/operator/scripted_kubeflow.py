@@ -119,10 +119,10 @@ class ScriptedApplication:
         self.set_state("PENDING_RERUN")
         return self.start(run_id, executors=executors)
 
-    def await_suspend(self, *, seconds: float = 20.0) -> None:
+    def await_suspend(self, *, seconds: float = 60.0) -> None:
         eventually(lambda: self.suspended, seconds=seconds, what="spec.suspend is set")
 
-    def obey_suspend(self, *, seconds: float = 20.0) -> None:
+    def obey_suspend(self, *, seconds: float = 60.0) -> None:
         """Wait for spec.suspend, then do what the real operator does: say SUSPENDED first, end the pods afterwards."""
         self.await_suspend(seconds=seconds)
         self.set_state("SUSPENDED")

@@ -304,7 +304,7 @@ def test_delete_removes_the_application_and_keeps_the_result(world: World) -> No
     uuid = world.create_drain(afterDrain="Delete")
     agent.await_notification()
     agent.drain(uuid)
-    body = world.await_phase("Drained", seconds=30)
+    body = world.await_phase("Drained")
     assert condition(body, "ScaledDown")["reason"] == "ApplicationDeleted"  # type: ignore[index]
     assert world.config_map("drain-result")["data"]["report.json"]
 

@@ -1,5 +1,10 @@
 """The operator is killed (SIGKILL) and restarted at each step of a drain; nothing is done twice, nothing is forgotten."""
 
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+
 import pytest
 from spark_drain_store import DrainState
 
@@ -91,3 +96,26 @@ def test_two_operators_are_harmless(own_world: World, tmp_path_factory: pytest.T
         assert world.application.body()["metadata"]["generation"] == 2
     finally:
         other.kill()
+
+
+def test_liveness_is_served_and_sigterm_ends_it_well(own_world: World, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}/healthz"
+    operator = own_world.operator.twin(tmp_path / "live.log", "--liveness", address)
+    operator.start()
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def healthy() -> bool:
+        try:
+            with opener.open(address, timeout=2) as answer:
+                return bool(answer.status == 200)
+        except urllib.error.URLError:
+            return False
+
+    try:
+        eventually(healthy, what="liveness answers")
+        assert operator.stop() == 0
+    finally:
+        if operator.running:
+            operator.kill()

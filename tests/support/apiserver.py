@@ -26,7 +26,7 @@ DRAINS = "/apis/sparkdrain.io/v1alpha1/namespaces/{}/pipelinedrains"
 Found = TypeVar("Found")
 
 
-def eventually(look: Callable[[], Found | None], *, seconds: float = 20.0, what: str = "") -> Found:
+def eventually(look: Callable[[], Found | None], *, seconds: float = 60.0, what: str = "") -> Found:
     """Return the first truthy answer; fails with the last one otherwise."""
     until = time.monotonic() + seconds
     while True:
