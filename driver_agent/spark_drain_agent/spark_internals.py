@@ -240,6 +240,8 @@ class SparkInternals:
         if plan.isStreaming() and children and children[0].isStreaming():
             if name == "Aggregate":
                 yield LogicalOperator(name, self._watermarked(plan.groupingExpressions()))
+            elif name == "Distinct":  # an aggregation over all columns, once it is optimized
+                yield LogicalOperator("Aggregate", self._watermarked(plan.output()))
             elif name in ("Deduplicate", "DeduplicateWithinWatermark"):
                 yield LogicalOperator(name, self._watermarked(plan.keys()))
             elif name == "Join" and children[1].isStreaming():

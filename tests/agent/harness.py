@@ -20,7 +20,7 @@ __all__ = ["PER_FILE", "Drains", "Driver", "Feed", "eventually", "exactly", "ids
 
 APPS = Path(__file__).parent / "apps"
 PER_FILE = 50
-_SECONDS = 150.0  # a busy machine takes its time to start a JVM
+_SECONDS = 400.0  # a busy machine takes its time to start a JVM
 
 Found = TypeVar("Found")
 

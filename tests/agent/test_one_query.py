@@ -11,7 +11,7 @@ import pytest
 
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in, logged, newest, rows_in
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
 
@@ -103,7 +103,7 @@ def test_sleeping_query_and_an_application_that_leaves(tmp_path: Path, start: St
     feed.add()
     written = time.monotonic()
     drain = drains.reaches(drains.write(), "Drained", driver=driver)
-    assert time.monotonic() - written < 120
+    assert time.monotonic() - written < 300
     assert drain["queries"][0]["lastBatchId"] == 0
     assert ids_in(tmp_path / "out") == exactly(range(50))
 
@@ -133,6 +133,17 @@ def test_attached_by_hand_and_notified_before_the_start(tmp_path: Path, start: S
     assert not (tmp_path / "checkpoint/_drain").exists()
     drains.clean_up()
     assert driver.wait() == 0, driver.tail()
+
+
+def test_attached_too_late(tmp_path: Path, start: Start) -> None:
+    """A query that the agent did not see start cannot be drained, and nothing else is drained without it."""
+    feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")
+    feed.add()
+    driver = start("attached.py", tmp_path, drains.location, "late", store=None)
+    drain = drains.reaches(drains.write(), "Rejected", driver=driver)
+    assert drain["reason"] == "UnsupportedQuery"
+    assert "queries unseen were started before the agent was attached" in drain["message"]
+    eventually(lambda: ids_in(tmp_path / "out") == exactly(feed.ids), "the queries to run on", alive=driver)
 
 
 def test_bounded_query_runs_to_its_end_and_a_late_withdrawal_is_refused(tmp_path: Path, start: Start) -> None:

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="spark-drain-demo-"))
     try:
-        return _Story(folder, Screen(sys.stdout, 8)).tell()
+        return _Story(folder, Screen(sys.stdout, 7)).tell()
     except DemoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

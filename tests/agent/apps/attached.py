@@ -1,4 +1,7 @@
-"""A pass-through query of an application that attaches the agent itself. Usage: attached.py BASE STORE."""
+"""A pass-through query of an application that attaches the agent itself. Usage: attached.py BASE STORE [late].
+
+When late, another query is started before the agent is attached.
+"""
 
 import sys
 from pathlib import Path
@@ -8,8 +11,10 @@ from spark_drain_agent import attach
 
 from tests.agent.apps.sinks import read, to_files
 
-base, store = Path(sys.argv[1]), sys.argv[2]
+base, store, *late = Path(sys.argv[1]), *sys.argv[2:]
 spark = SparkSession.builder.getOrCreate()
+if late:
+    read(spark, base).writeStream.queryName("unseen").format("noop").start()
 attach(spark, store)
 query = read(spark, base).writeStream.option("checkpointLocation", str(base / "checkpoint")).foreachBatch(to_files(base / "out")).start()
 query.awaitTermination()

@@ -1,0 +1,73 @@
+"""Writes to BASE/plans.json which stateful operators the agent sees in one streaming plan of each kind.
+
+Usage: plans.py BASE RUN...; those named are run as well, to write what Spark itself reports for them.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from spark_drain_agent.spark_internals import SparkInternals
+
+from tests.agent.apps.sinks import read
+
+base = Path(sys.argv[1])
+spark = SparkSession.builder.getOrCreate()
+events = read(spark, base)
+timed = events.withWatermark("at", "10 minutes")
+timed.createOrReplaceTempView("timed")
+static = spark.createDataFrame([(1, "one")], "id LONG, name STRING")
+
+
+def same(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    yield from frames
+
+
+def with_state(timeout: str) -> DataFrame:
+    return timed.groupBy("id").applyInPandasWithState(same, "id LONG, at TIMESTAMP", "n LONG", "append", timeout)
+
+
+plans = {
+    "projection": timed.select("id"),
+    "window": timed.groupBy(F.window("at", "5 minutes")).count(),
+    "window-and-key": timed.groupBy("id", F.window("at", "5 minutes", "1 minute")).count(),
+    "session-window": timed.groupBy(F.session_window("at", "5 minutes"), "id").count(),
+    "event-time-itself": timed.groupBy("at").count(),
+    "window-without-watermark": events.groupBy(F.window("at", "5 minutes")).count(),
+    "key-only": timed.groupBy("id").count(),
+    "window-of-window": timed.groupBy(F.window("at", "5 minutes")).count().groupBy(F.window("window", "1 hour")).count(),
+    "window-in-sql": spark.sql("SELECT window(at, '5 minutes') AS w, count(*) AS n FROM timed GROUP BY 1"),
+    "distinct-in-sql": spark.sql("SELECT DISTINCT id FROM timed"),
+    "distinct-event-times-in-sql": spark.sql("SELECT DISTINCT at FROM timed"),
+    "deduplicated": timed.dropDuplicates(["id"]),
+    "deduplicated-by-event-time": timed.dropDuplicates(["id", "at"]),
+    "deduplicated-within-watermark": timed.dropDuplicatesWithinWatermark(["id"]),
+    "joined-with-static": timed.join(static, "id").select("id", "name"),
+    "joined-with-static-counts": timed.join(static.groupBy("id").count(), "id"),
+    "joined": timed.alias("a").join(timed.alias("b"), F.expr("a.id = b.id AND a.at BETWEEN b.at AND b.at + INTERVAL 1 HOUR")),
+    "joined-without-watermark": events.alias("a").join(events.alias("b"), F.expr("a.id = b.id")),
+    "limited": timed.limit(10),
+    "state-without-timeout": with_state(GroupStateTimeout.NoTimeout),
+    "state-with-event-time-timeout": with_state(GroupStateTimeout.EventTimeTimeout),
+    "state-with-processing-time-timeout": with_state(GroupStateTimeout.ProcessingTimeTimeout),
+    "union-of-windows": timed.groupBy(F.window("at", "5 minutes")).count().union(timed.groupBy(F.window("at", "1 hour")).count()),
+}
+internals = SparkInternals(spark)
+found: dict[str, dict[str, Any]] = {}
+for name, plan in plans.items():
+    captured = internals.capture(plan.writeStream, lambda jwriter: jwriter.start())
+    operators = internals.stateful_operators(captured)
+    found[name] = {"planned": [[operator.name, operator.watermarked, operator.timers] for operator in operators]}
+for name in sys.argv[2:]:
+    query = plans[name].writeStream.format("noop").trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = query.lastProgress
+    assert progress is not None
+    found[name]["running"] = [operator["operatorName"] for operator in progress["stateOperators"]]
+(base / "plans.json").write_text(json.dumps(found))
