@@ -137,7 +137,7 @@ def test_nobody_may_everything(helm: str) -> None:
 def test_the_agent_gets_only_what_it_needs(helm: str) -> None:
     objects = rendered(helm, *AGENTS)
     (role,) = of_kind(objects, "Role")
-    assert set(rights(role)) == {("pods", "get"), *(("configmaps", verb) for verb in ("get", "list", "watch", "create", "patch"))}
+    assert set(rights(role)) == {("configmaps", verb) for verb in ("get", "list", "watch", "create", "patch")}
     (binding,) = of_kind(objects, "RoleBinding")
     assert [(subject["name"], subject["namespace"]) for subject in binding["subjects"]] == [("spark", "one"), ("other", "one")]
 

@@ -5,13 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+RESYNC = "600"  # so long that a test passes only where an event, or a step's own timer, wakes the operator
+
 
 class OperatorProcess:
     """Starts, kills and restarts ``python -m spark_drain_operator``."""
 
     def __init__(self, environment: dict[str, str], namespace: str, log: Path, *arguments: str) -> None:
         self._environment = environment
-        self._command = [sys.executable, "-m", "spark_drain_operator", "--namespaces", namespace, "--resync-seconds", "2", *arguments]
+        self._command = [sys.executable, "-m", "spark_drain_operator", "--namespaces", namespace, "--resync-seconds", RESYNC, *arguments]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -15,6 +15,7 @@ from spark_drain_operator.models.spec import DrainSpec, InvalidSpecError
 from spark_drain_operator.models.status import DrainStatus, Ending
 from spark_drain_operator.queue import DelayedQueue
 from spark_drain_operator.reconcile import finish, progress
+from spark_drain_operator.reconcile.phases import mark_active
 from spark_drain_operator.reconcile.story import story
 from spark_drain_operator.workers import DrainKey, Workers, backoff
 from spark_drain_store import ConflictError, DrainReport, DrainState, QueryReport
@@ -256,14 +257,16 @@ def test_the_operators_own_writes_are_no_news(event: str | None, body: dict[str,
 def test_watched_drains_by_application() -> None:
     watched = Watched()
     first, second = DrainKey("ns", "first"), DrainKey("ns", "second")
-    watched.track(first, "app")
-    watched.track(second, "app")
-    watched.track(second, "app")
-    assert set(watched.of("ns", "app")) == {first, second}
-    assert watched.of("other", "app") == ()
+    watched.track(first, "SparkApplication", "app")
+    watched.track(second, "SparkApplication", "app")
+    watched.track(second, "SparkApplication", "app")
+    assert set(watched.of_application("ns", "app")) == {first, second}
+    assert set(watched.of_config_map("ns", "sparkapplication-app-drain-reports")) == {first, second}
+    assert watched.of_application("other", "app") == ()
+    assert watched.of_config_map("ns", "app") == ()
     watched.forget(first)
     watched.forget(first)
-    assert watched.of("ns", "app") == (second,)
+    assert watched.of_application("ns", "app") == (second,)
 
 
 def test_the_command_line_refuses_nonsense(capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,3 +274,26 @@ def test_the_command_line_refuses_nonsense(capsys: pytest.CaptureFixture[str]) -
         with pytest.raises(SystemExit):
             parse(arguments)
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        ([], "Flushing"),
+        ([(ConditionType.ACCEPTED, "Unknown", Reason.WAITING_FOR_DRIVER)], "WaitingForDriver"),
+        (
+            [(ConditionType.ACCEPTED, "True", Reason.ACCEPTED), (ConditionType.ACKNOWLEDGED, "Unknown", Reason.WAITING_FOR_AGENT)],
+            "WaitingForAgent",
+        ),
+        ([(ConditionType.ACCEPTED, "True", Reason.ACCEPTED), (ConditionType.ACKNOWLEDGED, "True", Reason.AGENT_ANSWERED)], "Flushing"),
+        ([(ConditionType.ACCEPTED, "True", Reason.ACCEPTED), (ConditionType.STALLED, "True", Reason.FLUSH_STALLED)], "FlushStalled"),
+    ],
+)
+def test_an_active_drain_says_what_holds_it_up(conditions: list[tuple[ConditionType, str, Reason]], reason: str) -> None:
+    status = DrainStatus(generation=1, now=NOW)
+    for condition in conditions:
+        status.set(*condition)
+    mark_active(status, Phase.FLUSHING, "message", None)
+    found = status.conditions.get(ConditionType.SUCCEEDED)
+    assert found is not None
+    assert (found.status, found.reason) == ("Unknown", reason)

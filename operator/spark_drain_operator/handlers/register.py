@@ -11,7 +11,6 @@ from spark_drain_store.configmap import MANAGED_BY
 from spark_drain_operator.handlers.watched import Watched
 from spark_drain_operator.models.reasons import ConditionType
 from spark_drain_operator.queue import DelayedQueue
-from spark_drain_operator.storage.channels import APPLICATION_ANNOTATION
 from spark_drain_operator.storage.drains import GROUP, PLURAL, VERSION
 from spark_drain_operator.workers import DrainKey, Workers
 
@@ -78,16 +77,17 @@ def register(registry: kopf.OperatorRegistry, queue: DelayedQueue[DrainKey], wor
         if _finished(body):
             watched.forget(key)
         else:
-            watched.track(key, str(body["spec"]["applicationRef"]["name"]))
+            reference = body["spec"]["applicationRef"]
+            watched.track(key, str(reference["kind"]), str(reference["name"]))
         if needs_a_pass(type, body):
             queue.add(key)
 
     @kopf.on.event("", "v1", "configmaps", registry=registry)
-    def report_seen(annotations: Mapping[str, str], namespace: str | None, **_: Any) -> None:
-        for key in watched.of(namespace or "", annotations.get(APPLICATION_ANNOTATION, "")):
+    def report_seen(namespace: str | None, name: str, **_: Any) -> None:
+        for key in watched.of_config_map(namespace or "", name):
             queue.add(key)
 
     @kopf.on.event("", "v1", "pods", registry=registry)
     def driver_seen(labels: Mapping[str, str], namespace: str | None, **_: Any) -> None:
-        for key in watched.of(namespace or "", labels.get(_APP_LABEL, "")):
+        for key in watched.of_application(namespace or "", labels.get(_APP_LABEL, "")):
             queue.add(key)

@@ -1,9 +1,11 @@
-"""Which drains an application has, as far as the watch stream of PipelineDrains has told."""
+"""Which drains wait for what, as far as the watch stream of PipelineDrains has told."""
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
+
+from spark_drain_store.channel import config_map_names
 
 from spark_drain_operator.workers import DrainKey
 
@@ -11,29 +13,38 @@ __all__ = ["Watched"]
 
 
 class Watched:
-    """Application (namespace, name) to its unfinished drains; rebuilt from the watch stream after a restart."""
+    """Application, or name of its ConfigMap, to unfinished drains; rebuilt from the watch stream after a restart."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._drains: dict[tuple[str, str], set[DrainKey]] = defaultdict(set)
-        self._application: dict[DrainKey, tuple[str, str]] = {}
+        self._drains: dict[tuple[str, str, str], set[DrainKey]] = defaultdict(set)
+        self._subjects: dict[DrainKey, tuple[tuple[str, str, str], ...]] = {}
 
-    def track(self, key: DrainKey, application: str) -> None:
+    def track(self, key: DrainKey, kind: str, application: str) -> None:
         """Remember an unfinished drain."""
+        _, reports = config_map_names(application, kind)
+        subjects = ((key.namespace, "application", application), (key.namespace, "configmap", reports))
         with self._lock:
-            self._application[key] = (key.namespace, application)
-            self._drains[(key.namespace, application)].add(key)
+            self._subjects[key] = subjects
+            for subject in subjects:
+                self._drains[subject].add(key)
 
     def forget(self, key: DrainKey) -> None:
         """Forget a finished or deleted drain."""
         with self._lock:
-            application = self._application.pop(key, None)
-            if application is not None:
-                self._drains[application].discard(key)
-                if not self._drains[application]:
-                    del self._drains[application]
+            for subject in self._subjects.pop(key, ()):
+                self._drains[subject].discard(key)
+                if not self._drains[subject]:
+                    del self._drains[subject]
 
-    def of(self, namespace: str, application: str) -> tuple[DrainKey, ...]:
+    def of_application(self, namespace: str, name: str) -> tuple[DrainKey, ...]:
         """Return the unfinished drains of an application."""
+        return self._find((namespace, "application", name))
+
+    def of_config_map(self, namespace: str, name: str) -> tuple[DrainKey, ...]:
+        """Return the unfinished drains whose agent reports into a ConfigMap."""
+        return self._find((namespace, "configmap", name))
+
+    def _find(self, subject: tuple[str, str, str]) -> tuple[DrainKey, ...]:
         with self._lock:
-            return tuple(self._drains.get((namespace, application), ()))
+            return tuple(self._drains.get(subject, ()))

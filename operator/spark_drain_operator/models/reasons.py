@@ -79,7 +79,6 @@ class Reason(StrEnum):
     IN_PROGRESS = "InProgress"
     NOT_YET = "NotYet"
     COMPLETED = "Completed"
-    NOT_REACHED = "NotReached"
     EXECUTORS_UNACCOUNTED = "ExecutorsUnaccounted"
     DRIVER_UNCONFIRMED = "DriverUnconfirmed"
     NOT_REQUESTED = "NotRequested"

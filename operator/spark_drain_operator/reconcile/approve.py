@@ -39,6 +39,7 @@ def run(drain: DrainPass) -> Outcome:
     assert report is not None
     match decide(drain.spec, report):
         case Go.PLANNING:
+            status.start_time = status.start_time or drain.now
             return Waiting(drain.settings.resync_seconds, "the agent plans the drain")
         case Go.PLANNED:
             return ended(Phase.PLANNED, Phase.PLANNED, report.message or f"planned {len(report.queries)} queries; nothing was touched")

@@ -39,7 +39,7 @@ def confirm_driver(application: Application | None, report: DrainReport) -> tupl
         return Driver.OTHER, f"no driver is running (application state {application.state}); waiting for the next one's report"
     if not report.driver_pod_uid:
         return Driver.OTHER, (
-            "it does not say which pod wrote it; let the driver's service account get its own pod, or set SPARK_DRAIN_POD_UID through the "
+            "it does not say which pod wrote it; mount a service account token into the driver, or set SPARK_DRAIN_POD_UID through the "
             "downward API"
         )
     run = report.runs[-1] if report.runs else ""

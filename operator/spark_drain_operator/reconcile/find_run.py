@@ -19,7 +19,7 @@ def current_driver(application: Application | None) -> DriverPod | None:
     return next((driver for driver in application.drivers if driver.alive and not driver.terminating), None)
 
 
-def decide(spec: DrainSpec, application: Application | None, namespace: str) -> Outcome | DriverPod:
+def decide(spec: DrainSpec, application: Application | None, namespace: str, resync: float = 30.0) -> Outcome | DriverPod:
     """Return the driver, or what to do without one."""
     driver = current_driver(application)
     ref = spec.application
@@ -41,7 +41,7 @@ def decide(spec: DrainSpec, application: Application | None, namespace: str) -> 
             reason,
             message_of(reason, kind=ref.kind, name=ref.name, namespace=namespace, state=state),
         )
-    return Waiting(30.0, missing or message_of(Reason.WAITING_FOR_DRIVER, kind=ref.kind, name=ref.name, state=state))
+    return Waiting(resync, missing or message_of(Reason.WAITING_FOR_DRIVER, kind=ref.kind, name=ref.name, state=state))
 
 
 def run(drain: DrainPass) -> Outcome:
@@ -49,7 +49,7 @@ def run(drain: DrainPass) -> Outcome:
     application = drain.application
     if drain.status.notification_uuid or drain.notification is not None:
         return DONE
-    decision = decide(drain.spec, application, drain.namespace)
+    decision = decide(drain.spec, application, drain.namespace, drain.settings.resync_seconds)
     if isinstance(decision, DriverPod):
         assert application is not None
         drain.status.application_uid = application.uid

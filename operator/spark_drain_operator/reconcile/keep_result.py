@@ -12,6 +12,8 @@ from spark_drain_operator.storage.results import ResultNameTakenError
 
 __all__ = ["run"]
 
+_RECHECK_SECONDS = 5.0  # a ConfigMap that is in the way is not watched
+
 
 def run(drain: DrainPass) -> Outcome:
     """Write the result ConfigMap once."""
@@ -29,6 +31,6 @@ def run(drain: DrainPass) -> Outcome:
     except ResultNameTakenError:
         message = message_of(Reason.RESULT_NAME_TAKEN, name=name)
         status.set(ConditionType.STALLED, "True", Reason.RESULT_NAME_TAKEN, message)
-        return Waiting(drain.settings.resync_seconds, message)
+        return Waiting(_RECHECK_SECONDS, message)
     status.result_name = name
     return DONE

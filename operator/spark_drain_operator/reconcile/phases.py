@@ -49,8 +49,19 @@ def mark_active(status: DrainStatus, phase: Phase, message: str, malformed: str 
     for type_, text in _PENDING.items():
         if status.conditions.get(type_) is None:
             status.set(type_, "Unknown", Reason.NOT_YET, text)
-    status.set(ConditionType.SUCCEEDED, "Unknown", phase, message)
-    status.set(ConditionType.FINISHED, "False", Reason.IN_PROGRESS, "")
-    status.set(ConditionType.RECONCILING, "True", phase, message)
     if malformed is not None:
         status.set(ConditionType.STALLED, "True", Reason.MALFORMED_REPORT, malformed)
+    status.set(ConditionType.SUCCEEDED, "Unknown", _why_not_yet(status) or phase, message)
+    status.set(ConditionType.FINISHED, "False", Reason.IN_PROGRESS, "")
+    status.set(ConditionType.RECONCILING, "True", phase, message)
+
+
+def _why_not_yet(status: DrainStatus) -> str:
+    """Return what holds the drain up, where that says more than its phase."""
+    if status.conditions.is_true(ConditionType.STALLED):
+        stalled = status.conditions.get(ConditionType.STALLED)
+        return stalled.reason if stalled else ""
+    for condition in status.conditions:
+        if condition.status != "True":
+            return "" if condition.reason in (Reason.NOT_YET, Reason.IN_PROGRESS) else condition.reason
+    return ""

@@ -177,4 +177,5 @@ def _name_of(drain: DrainPass, uuid: str) -> str:
     for body in drain.cluster.drains.of_application(drain.namespace, drain.spec.application.name):
         if body["metadata"]["uid"] == uuid:
             return f"PipelineDrain {body['metadata']['name']!r}"
-    return f"a request without a PipelineDrain (uuid {uuid}; `python -m spark_drain_store drain show` lists it)"
+    store = f"configmap:{drain.namespace}/{drain.spec.application.name}"
+    return f"a request without a PipelineDrain (`python -m spark_drain_store --metadata-store {store} drain withdraw {uuid}` ends it)"

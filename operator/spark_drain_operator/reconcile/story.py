@@ -19,7 +19,7 @@ class Told(NamedTuple):
     message: str
 
 
-_QUIET_REASONS = frozenset({Reason.NOT_YET, Reason.NOT_REACHED, Reason.IN_PROGRESS, Reason.NOT_STALLED})
+_QUIET_REASONS = frozenset({Reason.NOT_YET, Reason.IN_PROGRESS, Reason.NOT_STALLED})
 _SILENT_TYPES = frozenset({ConditionType.SUCCEEDED, ConditionType.RECONCILING})
 _WARNINGS = frozenset(
     {

@@ -10,10 +10,7 @@ from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY, ConfigMapStore
 from spark_drain_store.kube_client import ApiError, KubeClient
 
-__all__ = ["APPLICATION_ANNOTATION", "KIND_ANNOTATION", "Channels"]
-
-APPLICATION_ANNOTATION = "sparkdrain.io/application"
-KIND_ANNOTATION = "sparkdrain.io/application-kind"
+__all__ = ["Channels"]
 
 
 class Channels:
@@ -45,7 +42,6 @@ class Channels:
                 "metadata": {
                     "name": name,
                     "labels": MANAGED_BY,
-                    "annotations": {APPLICATION_ANNOTATION: application, KIND_ANNOTATION: kind},
                     "ownerReferences": [dict(owner)],
                 },
             }
