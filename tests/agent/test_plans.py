@@ -37,7 +37,7 @@ PLANNED = {
     "state-with-processing-time-timeout": [("FlatMapGroupsInPandasWithState", *TIMERS)],
     "union-of-windows": [("Aggregate", *FLUSHED)] * 2,
 }
-RUN = ("session-window", "distinct-event-times-in-sql", "joined")
+RUN = ("distinct-event-times-in-sql",)
 
 
 @pytest.fixture(scope="module")
