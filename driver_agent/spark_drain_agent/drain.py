@@ -115,4 +115,6 @@ class Drain:
 
     def _summary(self) -> str:
         count = len(self._drain.query_reports())
-        return f"{count} {'query' if count == 1 else 'queries'} {'stopped' if self._drain.options.mode == 'Stop' else 'drained'}"
+        done = f"{count} {'query' if count == 1 else 'queries'} {'stopped' if self._drain.options.mode == 'Stop' else 'drained'}"
+        before = self._drain.stopped_before
+        return f"{done}; the application had stopped {', '.join(before)} itself: what is open there was not emitted" if before else done

@@ -79,6 +79,7 @@ class DrainContext:
         self.executors: dict[str, str] = {}
         self.timings: dict[str, float] = {}
         self.keeps_queries: tuple[QueryReport, ...] = ()
+        self.stopped_before: tuple[str, ...] = ()
 
     @property
     def uuid(self) -> str:

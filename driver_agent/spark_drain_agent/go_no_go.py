@@ -82,8 +82,11 @@ def _plan(drain: DrainContext) -> None:
 
 
 def _candidates(drain: DrainContext) -> list[TrackedQuery]:
-    """Return the queries that run, and bounded ones that have run to their end; a query that failed fails the drain."""
-    found = []
+    """Return the queries that run, and bounded ones that have run to their end.
+
+    A query that failed fails the drain; one that the application had stopped is left as it is, and named.
+    """
+    found, stopped = [], []
     for tracked in drain.host.registry.all():
         if tracked.query is None:
             continue
@@ -95,7 +98,10 @@ def _candidates(drain: DrainContext) -> list[TrackedQuery]:
             )
         if tracked.live.thread_alive or tracked.captured.trigger in BOUNDED_TRIGGERS:
             found.append(tracked)
+        else:
+            stopped.append(tracked.label)
     _check_all_seen(drain, found)
+    drain.stopped_before = tuple(stopped)
     return found
 
 

@@ -26,9 +26,9 @@ APP = Path(__file__).with_name("app.py")
 LIMIT_SECONDS = 240
 
 
-def poll(condition: Any, what: str) -> Any:
+def poll(condition: Any, what: str, over: threading.Event) -> Any:
     deadline = time.monotonic() + LIMIT_SECONDS
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not over.is_set():
         if result := condition():
             return result
         time.sleep(0.05)
@@ -47,11 +47,11 @@ def drained(store: str) -> bool:
     return any(report.state is DrainState.DRAINED for report in drains.reports.values())
 
 
-def control(command: dict[str, str], store: str, failures: list[str]) -> None:
+def control(command: dict[str, str], store: str, failures: list[str], over: threading.Event) -> None:
     with as_agent():
         try:
             if command["goal"] == "consume":
-                poll(consumed, "the input to be read")
+                poll(consumed, "the input to be read", over)
                 if command["run"] == "plain":
                     session = SparkSession._instantiatedSession
                     assert session is not None
@@ -59,7 +59,7 @@ def control(command: dict[str, str], store: str, failures: list[str]) -> None:
                         query.stop()
                     return
                 drain_command(["--metadata-store", store, "drain", "write"])
-            poll(lambda: drained(store), "the drain to end")
+            poll(lambda: drained(store), "the drain to end", over)
             shown = Drains.read(open_channel(store))
             print("SHOWN", json.dumps([report.as_object() for report in shown.reports.values()]), file=sys.stderr, flush=True)
         except TimeoutError as error:
@@ -74,7 +74,8 @@ def run(command: dict[str, str]) -> dict[str, str]:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
     sys.argv = [str(APP), command["input"], command["base"], command["version"]]
     failures: list[str] = []
-    controller = threading.Thread(target=control, args=(command, store, failures), daemon=True)
+    over = threading.Event()
+    controller = threading.Thread(target=control, args=(command, store, failures, over), daemon=True)
     result = {"outcome": "ran", "detail": ""}
     if command["run"] == "agent" or command["goal"] == "consume":
         controller.start()
@@ -90,10 +91,12 @@ def run(command: dict[str, str]) -> dict[str, str]:
         if SparkContext._active_spark_context is not None:
             SparkContext._active_spark_context.stop()
             SparkSession._instantiatedSession = None
-    if result["outcome"] == "ran":
-        controller.join(LIMIT_SECONDS)
-        if failures:
-            result = {"outcome": "stuck", "detail": failures[0]}
+    if result["outcome"] == "failed":
+        over.set()  # a controller that lives on would stop the next run's query
+    if controller.ident is not None:
+        controller.join()
+    if result["outcome"] == "ran" and failures:
+        result = {"outcome": "stuck", "detail": failures[0]}
     return result
 
 
