@@ -93,7 +93,7 @@ def test_a_final_report_of_an_earlier_driver_scales_nothing_down(world: World) -
     agent.drained(uuid)
     world.await_condition("ExecutorsDrained", "DriverUnconfirmed")
     assert not world.application.suspended
-    assert ("Warning", "DriverUnconfirmed") in world.events()
+    eventually(lambda: ("Warning", "DriverUnconfirmed") in world.events(), what="the Event")
     agent.restarted("spark-two", uid)
     agent.drained(uuid)
     world.application.await_suspend()

@@ -92,11 +92,14 @@ def test_describe_and_get_tell_the_story(world: World) -> None:
     row = world.server.run_kubectl("get", "pdr", "drain", "-n", world.namespace).splitlines()
     assert row[0].split() == ["NAME", "APPLICATION", "PHASE", "REASON", "QUERIES", "EXECUTORS", "AGE"]
     assert row[1].split()[:6] == ["drain", "app", "Drained", "Drained", "1/1", "2/2"]
+    eventually(lambda: ("Normal", "Drained") in world.events(), what="the last Event")
     told = world.events()
     assert told[0] == ("Normal", "Accepted")
     assert told[-1] == ("Normal", "Drained")
     assert [reason for _, reason in told if reason in STORY] == STORY
     assert all(type_ == "Normal" for type_, _ in told)
+    shown = world.server.run_kubectl("get", "events", "-n", world.namespace, "-o", "jsonpath={.items[*].reason}").split()
+    assert [reason for reason in shown if reason in STORY] == STORY
     text = world.server.run_kubectl("describe", "pdr", "drain", "-n", world.namespace)
     assert "1/1 queries and 2/2 executors drained; the application is suspended; end offsets are in ConfigMap drain-result" in text
 

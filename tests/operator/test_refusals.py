@@ -25,7 +25,7 @@ def test_a_second_drain_of_the_same_application_is_rejected_by_name(world: World
     assert condition(second, "Succeeded")["reason"] == "DrainAlreadyActive"  # type: ignore[index]
     assert "PipelineDrain 'first'" in second["status"]["message"]
     assert len(agent.notifications()) == 1
-    assert ("Warning", "Rejected") in world.events("second")
+    eventually(lambda: ("Warning", "Rejected") in world.events("second"), what="the Event")
 
 
 def test_a_retry_after_the_end_is_accepted(world: World) -> None:
@@ -71,7 +71,7 @@ def test_an_absent_agent_fails_the_drain_and_leaves_the_application(world: World
     assert "no agent answered within 2 s" in body["status"]["message"]
     assert untouched(world)
     assert agent.notifications() == {}
-    assert ("Warning", "Failed") in world.events()
+    eventually(lambda: ("Warning", "Failed") in world.events(), what="the Event")
 
 
 def test_a_stale_run_id_is_rejected(world: World) -> None:

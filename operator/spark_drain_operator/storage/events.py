@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -39,13 +39,12 @@ class EventRecorder:
         reason, message
             One CamelCase word, one sentence.
         """
-        metadata, time = drain["metadata"], format_time(now())
-        # The same transition has the same name: an operator killed between status and Event, or two of them, do not tell it twice.
-        digest = hashlib.sha256("\0".join([metadata["uid"], metadata["resourceVersion"], type_, reason, message]).encode()).hexdigest()[:16]
+        metadata, stamp = drain["metadata"], format_time(now())
         body = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{metadata['name']}.{digest}", "namespace": metadata["namespace"]},
+            # Events of one second are shown in the order of their names.
+            "metadata": {"name": f"{metadata['name']}.{time.time_ns():016x}", "namespace": metadata["namespace"]},
             "involvedObject": {
                 "apiVersion": f"{GROUP}/{VERSION}",
                 "kind": "PipelineDrain",
@@ -59,8 +58,8 @@ class EventRecorder:
             "message": message[:_MAX_MESSAGE],
             "action": "Reconcile",
             "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-            "firstTimestamp": time,
-            "lastTimestamp": time,
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
             "count": 1,
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
