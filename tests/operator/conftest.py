@@ -83,6 +83,11 @@ class World:
         items = self.client.request("GET", f"/api/v1/namespaces/{self.namespace}/events", query=query)["items"]
         return [(item["type"], item["reason"]) for item in sorted(items, key=lambda item: str(item["eventTime"]))]
 
+    def delete_config_maps(self) -> None:
+        """Do what the garbage collector does when application and drain are gone."""
+        query = {"labelSelector": "app.kubernetes.io/managed-by=spark-drain"}
+        self.client.request("DELETE", f"/api/v1/namespaces/{self.namespace}/configmaps", query=query)
+
     def config_map(self, name: str) -> dict[str, Any]:
         return self.client.request("GET", f"/api/v1/namespaces/{self.namespace}/configmaps/{name}")
 

@@ -1,0 +1,128 @@
+"""The operator dies right after each single write request of a drain; the next one brings the drain to the same end."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from spark_drain_operator.reconcile.sequence import Reconciler
+from spark_drain_operator.settings import Settings
+from spark_drain_operator.storage import Cluster
+from spark_drain_store import DrainState
+from spark_drain_store.kube_client import KubeClient
+
+from tests.operator.conftest import World
+from tests.operator.scripted_agent import ScriptedAgent
+from tests.support.apiserver import ApiServer
+
+pytestmark = pytest.mark.apiserver
+
+_ENOUGH = 40
+
+
+class Died(BaseException):
+    """Passes every `except Exception`, as a SIGKILL would."""
+
+
+class MortalClient(KubeClient):
+    """Dies when the answer to its n-th write arrives."""
+
+    writes_left = -1
+
+    def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        answer = super().request(method, path, **options)
+        if method != "GET":
+            self.writes_left -= 1
+            if self.writes_left == 0:
+                raise Died(f"{method} {path}")
+        return answer
+
+
+@contextmanager
+def connected(server: ApiServer) -> Iterator[MortalClient]:
+    client = MortalClient.from_kubeconfig(str(server.kubeconfig))
+    assert isinstance(client, MortalClient)
+    yield client
+    client.close()
+
+
+class Operators:
+    """One operator after another, in this process."""
+
+    def __init__(self, client: MortalClient, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self.deaths: list[str] = []
+
+    def settle(self) -> None:
+        """Reconcile until nothing is to be done at once."""
+        for _ in range(_ENOUGH):
+            reconciler = Reconciler(Cluster.over(self._client), Settings(resync_seconds=600))
+            try:
+                after = reconciler.reconcile(self._namespace, "drain")
+            except Died as death:
+                self.deaths.append(str(death))
+                continue
+            if after is None or after > 0:
+                return
+        raise AssertionError("it never settles")
+
+
+def drained(world: World, agent: ScriptedAgent, operators: Operators) -> None:
+    uuid = next(iter(agent.notifications()))
+    agent.report(uuid, DrainState.ACKNOWLEDGED)
+    operators.settle()
+    agent.drain(uuid)
+    operators.settle()
+    assert world.application.suspended
+    world.application.obey_suspend()
+    operators.settle()
+    assert world.config_map("drain-result")["data"]["report.json"]
+
+
+def cancelled(world: World, agent: ScriptedAgent, operators: Operators) -> None:
+    uuid = next(iter(agent.notifications()))
+    agent.report(uuid, DrainState.STOPPING)
+    operators.settle()
+    world.patch_drain(spec={"cancel": True})
+    operators.settle()
+    assert agent.notifications()[uuid].withdrawn
+    agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    operators.settle()
+    assert not world.application.suspended
+
+
+def unanswered(world: World, agent: ScriptedAgent, operators: Operators) -> None:
+    world.patch_drain(spec={"cancel": True})
+    operators.settle()
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize(("story", "phase"), [(drained, "Drained"), (cancelled, "Cancelled"), (unanswered, "Cancelled")])
+def test_a_death_after_any_write_changes_nothing(
+    api_server: ApiServer, own_world: World, story: Callable[[World, ScriptedAgent, Operators], None], phase: str
+) -> None:
+    world = own_world
+    with connected(api_server) as client:
+        for number in range(1, _ENOUGH):
+            operators = Operators(client, world.namespace)
+            agent = world.run_application(f"spark-{number}")
+            uuid = world.create_drain()
+            client.writes_left = number
+            operators.settle()
+            first = agent.notifications()[uuid]
+            assert (first.attempt, first.run_id) == (1, f"spark-{number}")
+            story(world, agent, operators)
+            body = world.drain()
+            assert body["status"]["phase"] == phase, operators.deaths
+            assert not body["metadata"].get("finalizers"), operators.deaths
+            assert agent.notifications() == {}, operators.deaths
+            assert world.application.body()["metadata"]["generation"] == (2 if phase == "Drained" else 1), operators.deaths
+            world.delete_drain()
+            world.application.end_pods()
+            world.application.delete()
+            world.delete_config_maps()
+            if not operators.deaths:
+                assert number > 8
+                return
+    raise AssertionError("there is no end to the writes of a drain")
