@@ -142,7 +142,8 @@ def test_deadline_passed_before(running: Application) -> None:
 
 
 def test_malformed_notification_is_reported(running: Application) -> None:
-    (running.drains.folder / "requests" / "drain-v1.broken").write_text('{"version": 1, "uuid": "broken"}')
+    channel = open_channel(running.drains.location)
+    channel.requests.write({"broken": '{"version": 1, "uuid": "broken"}'})
     drain = eventually(
         lambda: (
             next((item for item in [running.drains.show("broken")] if item["state"] == "Rejected"), None)
@@ -154,7 +155,7 @@ def test_malformed_notification_is_reported(running: Application) -> None:
     )
     assert drain["reason"] == "MalformedNotification"
     assert "'createdAt'" in drain["message"]
-    (running.drains.folder / "requests" / "drain-v1.broken").unlink()
+    channel.requests.write({"broken": None})
 
 
 def test_drained_after_approval_then_an_incompatible_version_reads_on(running: Application) -> None:
