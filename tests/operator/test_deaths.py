@@ -11,7 +11,7 @@ from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState
 from spark_drain_store.kube_client import KubeClient
 
-from tests.operator.conftest import World
+from tests.operator.conftest import World, condition
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.support.apiserver import ApiServer
 
@@ -57,7 +57,7 @@ class Operators:
     def settle(self) -> None:
         """Reconcile until nothing is to be done at once."""
         for _ in range(_ENOUGH):
-            reconciler = Reconciler(Cluster.over(self._client), Settings(resync_seconds=600))
+            reconciler = Reconciler(Cluster.over(self._client), Settings(resync_seconds=600, allow_delete=True))
             try:
                 after = reconciler.reconcile(self._namespace, "drain")
             except Died as death:
@@ -80,6 +80,15 @@ def drained(world: World, agent: ScriptedAgent, operators: Operators) -> None:
     assert world.config_map("drain-result")["data"]["report.json"]
 
 
+def deleted(world: World, agent: ScriptedAgent, operators: Operators) -> None:
+    uuid = next(iter(agent.notifications()))
+    agent.drain(uuid)
+    operators.settle()
+    world.application.end_pods()
+    world.delete_config_maps()  # with their owner; the result goes too, and was there before
+    operators.settle()
+
+
 def cancelled(world: World, agent: ScriptedAgent, operators: Operators) -> None:
     uuid = next(iter(agent.notifications()))
     agent.report(uuid, DrainState.STOPPING)
@@ -98,29 +107,34 @@ def unanswered(world: World, agent: ScriptedAgent, operators: Operators) -> None
     assert not world.application.suspended
 
 
-@pytest.mark.parametrize(("story", "phase"), [(drained, "Drained"), (cancelled, "Cancelled"), (unanswered, "Cancelled")])
+@pytest.mark.parametrize(
+    ("story", "reason"), [(drained, "Drained"), (deleted, "Drained"), (cancelled, "CancelRequested"), (unanswered, "CancelRequested")]
+)
 def test_a_death_after_any_write_changes_nothing(
-    api_server: ApiServer, own_world: World, story: Callable[[World, ScriptedAgent, Operators], None], phase: str
+    api_server: ApiServer, own_world: World, story: Callable[[World, ScriptedAgent, Operators], None], reason: str
 ) -> None:
     world = own_world
     with connected(api_server) as client:
         for number in range(1, _ENOUGH):
             operators = Operators(client, world.namespace)
             agent = world.run_application(f"spark-{number}")
-            uuid = world.create_drain()
+            uuid = world.create_drain(**({"afterDrain": "Delete"} if story is deleted else {}))
             client.writes_left = number
             operators.settle()
             first = agent.notifications()[uuid]
             assert (first.attempt, first.run_id) == (1, f"spark-{number}")
             story(world, agent, operators)
             body = world.drain()
-            assert body["status"]["phase"] == phase, operators.deaths
+            ended = condition(body, "Succeeded")
+            assert ended is not None
+            assert ended["reason"] == reason, (operators.deaths, ended)
             assert not body["metadata"].get("finalizers"), operators.deaths
             assert agent.notifications() == {}, operators.deaths
-            assert world.application.body()["metadata"]["generation"] == (2 if phase == "Drained" else 1), operators.deaths
             world.delete_drain()
-            world.application.end_pods()
-            world.application.delete()
+            if story is not deleted:
+                assert world.application.body()["metadata"]["generation"] == (2 if story is drained else 1), operators.deaths
+                world.application.end_pods()
+                world.application.delete()
             world.delete_config_maps()
             if not operators.deaths:
                 assert number > 8
