@@ -60,6 +60,7 @@ class Agent:
         self._drain_lock = threading.RLock()
         self._malformed: set[str] = set()
         self._stopped = threading.Event()
+        self._let_go = False
 
     def begin(self) -> None:
         """Look for a drain before any query can start, then keep watching.
@@ -229,8 +230,15 @@ class Agent:
         drain = self._drain
         return drain is not None and drain.owns(query.id)
 
-    def hold_exit(self) -> None:
-        """Wait at the end of the user's program while a drain needs the driver."""
+    def hold_exit(self, *, failed: bool = False) -> None:
+        """Wait at the end of the user's program while a drain needs the driver.
+
+        A program that failed before it had started what an interrupted drain still needs is let go: its next start may do better.
+        """
+        drain = self._drain
+        self._let_go = self._let_go or (failed and drain is not None and drain.misses_queries)
+        if self._let_go:
+            return
         with self.gate.user_waits():
             while self.gate.phase is not Phase.OPEN:
                 self.gate.wait_while(self.gate.phase, 1.0)

@@ -60,6 +60,11 @@ class Drain:
         if drain.notification.withdrawn and drain.beyond_return and not drain.reporter.report.withdrawal:
             drain.reporter.change(withdrawal="TooLate", message="withdrawn after the point of no return: the drain goes on to its end")
 
+    @property
+    def misses_queries(self) -> bool:
+        """Whether an inherited drain cannot end before the application starts more of its queries."""
+        return bool(self._drain.missing)
+
     def offer(self, tracked: TrackedQuery) -> None:
         """Take a query that was kept from starting, to finish its checkpoint."""
         self._offered.append(tracked)

@@ -80,6 +80,7 @@ class DrainContext:
         self.timings: dict[str, float] = {}
         self.keeps_queries: tuple[QueryReport, ...] = ()
         self.stopped_before: tuple[str, ...] = ()
+        self.missing: set[str] = set()
 
     @property
     def uuid(self) -> str:

@@ -55,7 +55,7 @@ def finish_offered(drain: DrainContext, offered: list[TrackedQuery]) -> None:
     drain.keeps_queries = inherited.queries if inherited else ()
     if inherited is None or inherited.state is not DrainState.DRAINED:
         drain.reporter.change(state=DrainState.FLUSHING, reason="", message="goes on in a new run of the driver")
-    missing = {query.checkpoint_location for query in drain.keeps_queries if query.state != DrainState.DRAINED}
+    missing = drain.missing = {query.checkpoint_location for query in drain.keeps_queries if query.state != DrainState.DRAINED}
     with drain.timed("flush"):
         # Without a list of queries from the earlier run, the application's main thread says when all have been started.
         while missing or inherited is None:

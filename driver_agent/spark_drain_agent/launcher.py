@@ -57,17 +57,18 @@ def _run_script(script: Path, arguments: Sequence[str]) -> int:
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.resolve().parent))
     code: int | str | None = 0
+    failed = False
     try:
         runpy.run_path(str(script), run_name="__main__")
     except SystemExit as ended:
         code = ended.code
     except BaseException:
         traceback.print_exc()
-        code = 1
+        code, failed = 1, True
     agent = current_agent()
     if agent is not None:
         # Beyond the point of no return the driver must outlive main, or its pod would be restarted before it is scaled down.
-        agent.hold_exit()
+        agent.hold_exit(failed=failed)
     if isinstance(code, str):
         print(code, file=sys.stderr)
         return 1

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import DrainOptions, DrainState, QueryReport
 
+from spark_drain_agent import reasons
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.drain_pane import DRAIN_PANE_PROPERTY
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
@@ -89,7 +90,12 @@ class QueryDrain:
         """Decide what will be done, without touching anything; raises `PlanRejectedError`."""
         plan = plan_query(self._options, self._tracked.facts())
         if self._tracked.query is not None and self._tracked.live.kind != "MicroBatchExecution":
-            raise PlanRejectedError("UnsupportedQuery", f"{self.label} runs as {self._tracked.live.kind}, which cannot be drained")
+            raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{self.label} runs as {self._tracked.live.kind}, which cannot be drained")
+        if not plan.operators and self._options.mode != "Stop" and any(self._tracked.rows_before()):
+            raise PlanRejectedError(
+                reasons.UNSUPPORTED_QUERY,
+                f"{self.label} keeps state in an operator that this agent does not know: use mode 'Stop' to keep it",
+            )
         self._plan = plan
         self.report = replace(
             self.report, checkpoint_policy=plan.checkpoint_policy, operators=plan.operators, warnings=plan.warnings, state="Running"
