@@ -1,4 +1,4 @@
-"""One cluster, and one run of the job on it that all tests look at."""
+"""The cluster that all end-to-end tests share."""
 
 import os
 from collections.abc import Iterator
@@ -8,8 +8,6 @@ import pytest
 
 from demo import cluster as where
 from demo.cluster import Cluster
-from demo.job import FlightsJob, Settings
-from tests.e2e.flights_run import FLIGHTS, Run, tell
 
 
 @pytest.fixture(scope="session")
@@ -29,19 +27,3 @@ def cluster() -> Iterator[Cluster]:
     finally:
         if not was_up:
             where.down()
-
-
-@pytest.fixture(scope="session")
-def run(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    settings = Settings(image=cluster.example_image, conf={}, prefix="e2e-", count=FLIGHTS, per_second=600, max_offsets=500)
-    job = FlightsJob(cluster.kubectl(where.TEST_NAMESPACE), settings, tmp_path_factory.mktemp("logs"))
-    job.clear()
-    job.prepare()
-    feed = job.follow()
-    story = Run(job, feed)
-    try:
-        tell(story)
-        yield story
-    finally:
-        feed.close()
-        job.clear()

@@ -1,14 +1,19 @@
-"""One short run of the flights job, and what is kept of it."""
+"""Short runs of the flights job, and what is kept of them."""
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from demo import cluster as where
 from demo import feeds
+from demo.cluster import Cluster
 from demo.feeds import Feeds
-from demo.job import EXECUTORS, FlightsJob, reached
+from demo.job import EXECUTORS, FlightsJob, Settings, reached
+from demo.killing import Killer
 from demo.view import running
 
 FLIGHTS = 6_000
@@ -20,10 +25,10 @@ _DRAIN_SECONDS = 120.0
 
 @dataclass
 class Run:
-    """What one run of the job left to be looked at.
+    """What a run of the job left to be looked at.
 
-    ``drains`` and ``results`` are by version, as they were when the drain had finished; ``pods`` are those of version 1 just
-    before its drain; ``left`` are the pods that were still running when that drain said that it had finished.
+    ``drains`` and ``results`` are by version, as they were when the drain had finished. All else is about the drain of version 1:
+    ``pods`` are those just before it, ``left`` those that still ran when it said that it had finished.
     """
 
     job: FlightsJob
@@ -31,7 +36,7 @@ class Run:
     drains: dict[str, dict[str, Any]] = field(default_factory=dict)
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     pods: list[Any] = field(default_factory=list)
-    left: list[Any] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
     requests_left: list[str] = field(default_factory=list)
     application: dict[str, Any] = field(default_factory=dict)
     described: str = ""
@@ -39,37 +44,70 @@ class Run:
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
-def tell(story: Run) -> None:
-    """Version 1, its drain in mid-stream, version 2 to the last flight, its drain."""
-    job, feed = story.job, story.feed
-    job.start("v1")
-    _until(lambda: len(running(feed, "executor")) == EXECUTORS, "both executors run", _START_SECONDS)
-    job.start_producer()
-    _until(lambda: sum(reached(feed.seen("v1")).values()) >= DRAIN_AFTER, f"v1 has read {DRAIN_AFTER} flights", _READ_SECONDS)
-    story.pods = job.kubectl.get("pods", "--selector=spark-role")["items"]
-    _drain(story, "v1")
-    story.left = [
-        pod for pod in job.kubectl.get("pods", "--selector=spark-role")["items"] if pod["status"]["phase"] in ("Pending", "Running")
-    ]
-    story.requests_left = list(job.kubectl.get("configmap", "sparkapplication-flights-drain-requests").get("data") or {})
-    story.application = job.kubectl.get(feeds.APPLICATIONS, "flights")
-    story.listed = job.kubectl.run("get", "pdr")
-    story.described = job.kubectl.run("describe", "pdr", "flights-v1")
-    story.events = job.kubectl.get("events", "--field-selector=involvedObject.name=flights-v1")["items"]
+@contextmanager
+def run_of(cluster: Cluster, logs: Path, *, idempotent: bool) -> Iterator[Run]:
+    """Run version 1 until it has read some of the flights; clear the namespace afterwards."""
+    settings = Settings(
+        image=cluster.example_image, conf={}, prefix="e2e-", count=FLIGHTS, per_second=600, max_offsets=500, idempotent=idempotent
+    )
+    job = FlightsJob(cluster.kubectl(where.TEST_NAMESPACE), settings, logs)
+    job.clear()
+    job.prepare()
+    feed = job.follow()
+    run = Run(job, feed)
+    try:
+        job.start("v1")
+        _until(lambda: len(running(feed, "executor")) == EXECUTORS, "both executors run", _START_SECONDS)
+        job.start_producer()
+        _until(lambda: sum(reached(feed.seen("v1")).values()) >= DRAIN_AFTER, f"v1 has read {DRAIN_AFTER} flights", _READ_SECONDS)
+        run.pods = job.kubectl.get("pods", "--selector=spark-role")["items"]
+        yield run
+    finally:
+        feed.close()
+        job.clear()
+
+
+def drain_and_replace(run: Run) -> None:
+    """Drain version 1, start version 2, let it read all flights, drain it."""
+    job, feed = run.job, run.feed
+    _drain(run, "v1", _DRAIN_SECONDS)
+    _look(run)
     job.start("v2")
     _until(lambda: sum(reached(feed.seen("v2")).values()) == FLIGHTS, f"v2 has read up to flight {FLIGHTS}", _START_SECONDS + _READ_SECONDS)
-    _drain(story, "v2")
+    _drain(run, "v2", _DRAIN_SECONDS)
 
 
-def _drain(story: Run, version: str) -> None:
-    job = story.job
+def drain_and_kill(run: Run) -> Killer:
+    """Drain version 1 and kill its driver in the middle of that."""
+    killer = Killer(run.job.kubectl)
+    try:
+        _drain(run, "v1", _START_SECONDS + _DRAIN_SECONDS)  # the next run of the driver has to start
+    finally:
+        killer.close()
+    _look(run)
+    return killer
+
+
+def _drain(run: Run, version: str, seconds: float) -> None:
+    job = run.job
     name = f"flights-{version}"
     job.drain(version)
     # As a user waits: the condition holds however the drain ends.
-    job.kubectl.run("wait", f"pdr/{name}", "--for=condition=Finished", f"--timeout={_DRAIN_SECONDS:.0f}s")
-    story.drains[version] = job.kubectl.get("pdr", name)
-    assert story.drains[version]["status"]["phase"] == "Drained", json.dumps(story.drains[version]["status"], indent=1)
-    story.results[version] = job.drain_report(version)
+    job.kubectl.run("wait", f"pdr/{name}", "--for=condition=Finished", f"--timeout={seconds:.0f}s")
+    run.drains[version] = job.kubectl.get("pdr", name)
+    assert run.drains[version]["status"]["phase"] == "Drained", json.dumps(run.drains[version]["status"], indent=1)
+    run.results[version] = job.drain_report(version)
+
+
+def _look(run: Run) -> None:
+    kubectl = run.job.kubectl
+    now = kubectl.get("pods", "--selector=spark-role")["items"]
+    run.left = [pod["metadata"]["name"] for pod in now if pod["status"]["phase"] in ("Pending", "Running")]
+    run.requests_left = list(kubectl.get("configmap", "sparkapplication-flights-drain-requests").get("data") or {})
+    run.application = kubectl.get(feeds.APPLICATIONS, "flights")
+    run.listed = kubectl.run("get", "pdr")
+    run.described = kubectl.run("describe", "pdr", "flights-v1")
+    run.events = kubectl.get("events", "--field-selector=involvedObject.name=flights-v1")["items"]
 
 
 def _until(done: Callable[[], bool], what: str, seconds: float) -> None:

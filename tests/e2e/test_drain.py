@@ -1,15 +1,24 @@
 """A drain of a real job as a user sees it; all tests look at the same run."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 
 from demo import batches, dataset
+from demo.cluster import Cluster
 from demo.job import EXECUTORS, began, reached
 from demo.ledger import Ledger
-from tests.e2e.flights_run import DRAIN_AFTER, FLIGHTS, Run
+from tests.e2e.flights_run import DRAIN_AFTER, FLIGHTS, Run, drain_and_replace, run_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def run(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    with run_of(cluster, tmp_path_factory.mktemp("logs"), idempotent=False) as run:
+        drain_and_replace(run)
+        yield run
 
 
 def conditions(run: Run, version: str) -> dict[str, str]:
@@ -47,7 +56,7 @@ def test_the_report_is_of_the_driver_that_ran(run: Run) -> None:
 def test_the_application_was_suspended_and_its_pods_were_gone_when_the_drain_finished(run: Run) -> None:
     assert run.application["spec"]["suspend"] is True
     assert run.application["status"]["applicationState"]["state"] == "SUSPENDED"
-    assert [pod["metadata"]["name"] for pod in run.left] == []
+    assert run.left == []
 
 
 def test_the_notification_was_deleted(run: Run) -> None:
