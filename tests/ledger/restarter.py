@@ -42,9 +42,9 @@ def consumed() -> bool:
     return bool(active) and active[0].lastProgress is not None and active[0].status["message"] == "Waiting for data to arrive"
 
 
-def drained(store: str) -> bool:
+def drained(store: str, runs: int) -> bool:
     drains = Drains.read(open_channel(store))
-    return any(report.state is DrainState.DRAINED for report in drains.reports.values())
+    return any(report.state is DrainState.DRAINED and len(report.runs) >= runs for report in drains.reports.values())
 
 
 def control(command: dict[str, str], store: str, failures: list[str], over: threading.Event) -> None:
@@ -59,7 +59,9 @@ def control(command: dict[str, str], store: str, failures: list[str], over: thre
                         query.stop()
                     return
                 drain_command(["--metadata-store", store, "drain", "write"])
-            poll(lambda: drained(store), "the drain to end", over)
+            # The killed run may have reported the end already: only the new run's word counts.
+            runs = 2 if command["goal"] == "finish" else 1
+            poll(lambda: drained(store, runs), "the drain to end", over)
             shown = Drains.read(open_channel(store))
             print("SHOWN", json.dumps([report.as_object() for report in shown.reports.values()]), file=sys.stderr, flush=True)
         except TimeoutError as error:
