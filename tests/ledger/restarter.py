@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from spark_drain_agent.attachment import install_hooks
+from spark_drain_agent.attachment import current_agent, install_hooks
 from spark_drain_agent.bypass import as_agent
 from spark_drain_store import DrainState, open_channel
 from spark_drain_store.cli import main as drain_command
@@ -47,6 +47,12 @@ def drained(store: str, runs: int) -> bool:
     return any(report.state is DrainState.DRAINED and len(report.runs) >= runs for report in drains.reports.values())
 
 
+def application_waits() -> bool:
+    # Without its notification a drain is over: an application that starts its query only then would simply read on.
+    agent = current_agent()
+    return agent is not None and agent.gate.user_is_waiting
+
+
 def control(command: dict[str, str], store: str, failures: list[str], over: threading.Event) -> None:
     with as_agent():
         try:
@@ -61,7 +67,7 @@ def control(command: dict[str, str], store: str, failures: list[str], over: thre
                 drain_command(["--metadata-store", store, "drain", "write"])
             # The killed run may have reported the end already: only the new run's word counts.
             runs = 2 if command["goal"] == "finish" else 1
-            poll(lambda: drained(store, runs), "the drain to end", over)
+            poll(lambda: drained(store, runs) and application_waits(), "the drain to end", over)
             shown = Drains.read(open_channel(store))
             print("SHOWN", json.dumps([report.as_object() for report in shown.reports.values()]), file=sys.stderr, flush=True)
         except TimeoutError as error:
