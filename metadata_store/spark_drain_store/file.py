@@ -72,14 +72,13 @@ class FileStore:
         for key in changes:
             if not _KEY.fullmatch(key):
                 raise StoreError(f"key {key!r} is not allowed: letters, digits, '-', '_' and '.', beginning with a letter or digit")
-        existed = self._folder.is_dir()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnavailableError(f"the metadata store {self._folder} cannot be created: {error}") from error
         with self._locked(exclusive=True):
             before = self._entries()
-            present = _digest(before) if existed else ""
+            present = _digest(before)
             if if_version is not None and if_version != present:
                 raise ConflictError(f"the store {self._folder} was written by somebody else: read it again")
             after = {**before, **{key: value for key, value in changes.items() if value is not None}}
@@ -122,6 +121,8 @@ class FileStore:
 
 
 def _digest(entries: Mapping[str, str]) -> str:
+    if not entries:
+        return ""  # as before the folder is made: a watcher must not take the making of it for a change
     digest = hashlib.sha256()
     for key in sorted(entries):
         for part in (key, entries[key]):
