@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -80,9 +81,16 @@ def launch(folder: Path, *, prefix: Sequence[str] = (), tied: bool = False) -> s
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError, DevclusterError):
             Client(folder).running()
+            if not tied:
+                let_outlive(process)
             return process
         time.sleep(0.02)
     raise DevclusterError(f"the holder process did not start, see {log}:\n{log.read_text()}")
+
+
+def let_outlive(process: subprocess.Popen[bytes]) -> None:
+    """Let a process run on after its Popen object is forgotten, and reap it should it end first: no warning, no zombie."""
+    threading.Thread(target=process.wait, name=f"reaper-{process.pid}", daemon=True).start()
 
 
 def end(folder: Path) -> bool:

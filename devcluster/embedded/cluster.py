@@ -162,13 +162,14 @@ class EmbeddedCluster:
             ways = [f"{ports['api']}={CONTROL_ADDRESS}:{API_PORT}", f"{ports['registry']}=127.0.0.1:{REGISTRY_PORT}"]
             script = [sys.executable, "-I", forward.__file__, str(INNER / "forward.lock"), *ways]
             with (self.folder / "log" / "forward.log").open("wb") as log:
-                subprocess.Popen(
+                process = subprocess.Popen(
                     self.namespace.command(script, network=False),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     start_new_session=True,
                 )
+            holding.let_outlive(process)
             deadline = time.monotonic() + _WAY_IN_SECONDS
             while self._forwarder() is None:
                 if time.monotonic() > deadline:
