@@ -247,5 +247,5 @@ class Agent:
 def _can_undo(tracked: TrackedQuery, journal: Journal) -> bool:
     if not journal.flushes:
         return journal.step < JournalStep.COPIED
-    work = Checkpoint(tracked.checkpoint_files(), journal.work)
-    return journal.step < JournalStep.FLUSH_LOGGED and work.newest_offsets != journal.flush_batch_id
+    logs = [Checkpoint(tracked.checkpoint_files(), folder) for folder in (journal.work, "")]
+    return journal.step < JournalStep.FLUSH_LOGGED and all(log.newest_offsets != journal.flush_batch_id for log in logs)

@@ -8,6 +8,7 @@ from spark_drain_store import DrainNotification, DrainState
 
 from spark_drain_agent import reasons
 from spark_drain_agent.bypass import as_agent
+from spark_drain_agent.callbacks import CallbackError, call_back
 from spark_drain_agent.decide import Assignment, Decision
 from spark_drain_agent.drain_context import DrainContext, DrainEndedError, DrainHost
 from spark_drain_agent.finishing import finish_all, finish_offered, report_executors
@@ -36,6 +37,7 @@ class Drain:
         self.forward = decision.assignment is Assignment.FORWARD
         self._drain.beyond_return = self.forward
         self._offered: list[TrackedQuery] = []
+        self._remarks: list[str] = []
 
     @property
     def uuid(self) -> str:
@@ -92,12 +94,22 @@ class Drain:
             commit_to_drain(drain)
             self._answer_withdrawal()  # it may have come between the last look and the decision
             finish_all(drain)
+        self._call_back_after()
         report_executors(drain)
         drain.reporter.change_surely(time.sleep, state=DrainState.DRAINED, reason="Drained", message=self._summary())
         reached("drained")
         LOG.info("drain %s: drained; the driver stays until the notification is removed", self.uuid)
         drain.gone.wait()
         LOG.info("drain %s: the notification is gone; the driver may go", self.uuid)
+
+    def _call_back_after(self) -> None:
+        drain = self._drain
+        with drain.timed("callbacks"):
+            try:
+                call_back("after", drain.for_callbacks(), lambda: None)
+            except CallbackError as error:
+                LOG.warning("drain %s: %s", self.uuid, error)
+                self._remarks.append(str(error))
 
     def _report_end(self, ended: DrainEndedError) -> None:
         LOG.info("drain %s: %s (%s): %s", self.uuid, ended.state, ended.reason, ended)
@@ -122,4 +134,6 @@ class Drain:
         count = len(self._drain.query_reports())
         done = f"{count} {'query' if count == 1 else 'queries'} {'stopped' if self._drain.options.mode == 'Stop' else 'drained'}"
         before = self._drain.stopped_before
-        return f"{done}; the application had stopped {', '.join(before)} itself: what is open there was not emitted" if before else done
+        if before:
+            self._remarks.append(f"the application had stopped {', '.join(before)} itself: what is open there was not emitted")
+        return "; ".join([done, *self._remarks])

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from spark_drain_store import Channel, DrainNotification, DrainOptions, DrainState, QueryReport
 
-from spark_drain_agent import reasons
+from spark_drain_agent import callbacks, reasons
 from spark_drain_agent.decide import Decision
 from spark_drain_agent.hold import Gate
 from spark_drain_agent.identity import Identity
@@ -108,6 +108,12 @@ class DrainContext:
         """Return the queries as they are now; those that an earlier run finished are kept."""
         mine = {target.report.checkpoint_location: target.report for target in self.targets}
         return tuple(({query.checkpoint_location: query for query in self.keeps_queries} | mine).values())
+
+    def for_callbacks(self) -> callbacks.DrainContext:
+        """Return what the application's callbacks are told."""
+        return callbacks.DrainContext(
+            uuid=self.uuid, run_id=self.host.identity.run_id, mode=self.notification.mode, queries=self.query_reports()
+        )
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:

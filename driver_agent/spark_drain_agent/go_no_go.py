@@ -7,6 +7,7 @@ import time
 from spark_drain_store import DrainNotification, DrainOptions, DrainState, StoreError, UnsupportedOptionError
 
 from spark_drain_agent import reasons
+from spark_drain_agent.callbacks import CallbackError, call_back
 from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
 from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
 from spark_drain_agent.hold import Phase
@@ -156,6 +157,8 @@ def _freeze_and_decide(drain: DrainContext) -> None:
                 target.wait_until_settled(drain.keep_waiting)
                 target.check_checkpoint()
         reached("settled")
+        with drain.timed("callbacks"):
+            call_back("before", drain.for_callbacks(), drain.keep_waiting)
         drain.executors = dict(drain.host.internals.executors())
         _look_again(drain)
         drain.beyond_return = True
@@ -183,6 +186,8 @@ def _explained(error: BaseException) -> BaseException:
         return DrainEndedError(DrainState.FAILED, reasons.QUERY_FAILED, f"a query ended while it was being drained: {error}")
     if isinstance(error, UnknownCheckpointFormatError):
         return DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_QUERY, str(error))
+    if isinstance(error, CallbackError):
+        return DrainEndedError(DrainState.FAILED, reasons.CALLBACK_FAILED, f"{error}; the queries run on")
     if isinstance(error, (JavaError, OSError)):
         return DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"the queries run on: {error}")
     return error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.hold import Gate, Phase
 from spark_drain_agent.plan import QueryFacts, fingerprint
 from spark_drain_agent.spark_internals import CapturedWriter, LiveQuery, SparkInternals
+from spark_drain_agent.steps.flush_running import FLUSH_CONF, RunningFlushFacts
 
 __all__ = ["HeldQuery", "QueryRegistry", "TrackedQuery"]
 
@@ -153,7 +155,18 @@ class TrackedQuery:
         """Return a digest of the plan, equal for the same version of the application."""
         return fingerprint(self.internals.analyzed_text(self.captured), self.internals.spark_version)
 
-    def rows_before(self) -> tuple[int, ...]:
+    def running_flush_facts(self) -> RunningFlushFacts:
+        """Return what decides whether the running query can flush itself."""
+        return RunningFlushFacts(
+            setting=self.internals.session_conf(FLUSH_CONF, "Auto"),
+            interval_ms=self.captured.interval_ms,
+            now_ms=int(time.time() * 1000),
+            no_data_batches=self.internals.session_conf("spark.sql.streaming.noDataMicroBatches.enabled", "true") == "true",
+            processing_time=any(operator.processing_time for operator in self.internals.stateful_operators(self.captured)),
+            planned_a_batch=self.live.planned_a_batch,
+        )
+
+    def state_rows(self) -> tuple[int, ...]:
         """Return the state rows per operator after the last batch, empty when unknown."""
         progress = self.query.lastProgress if self.query is not None else None
         return tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]) if progress is not None else ()

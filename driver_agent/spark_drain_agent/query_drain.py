@@ -17,8 +17,11 @@ from spark_drain_agent.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.steps.complete import complete, prepare
 from spark_drain_agent.steps.fence import is_fence
+from spark_drain_agent.spark_internals import LiveQuery
 from spark_drain_agent.steps.flush import settle
+from spark_drain_agent.steps.flush_running import flush_running, running_flush_obstacle
 from spark_drain_agent.steps.freeze import FrozenQuery, freeze, terminate, wait_until_settled
+from spark_drain_agent.trace import LOG
 
 __all__ = ["QueryDrain", "RecoveryNeedsPreviousVersionError", "launcher", "version_check"]
 
@@ -91,7 +94,7 @@ class QueryDrain:
         plan = plan_query(self._options, self._tracked.facts())
         if self._tracked.query is not None and self._tracked.live.kind != "MicroBatchExecution":
             raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{self.label} runs as {self._tracked.live.kind}, which cannot be drained")
-        if not plan.operators and self._options.mode != "Stop" and any(self._tracked.rows_before()):
+        if not plan.operators and self._options.mode != "Stop" and any(self._tracked.state_rows()):
             raise PlanRejectedError(
                 reasons.UNSUPPORTED_QUERY,
                 f"{self.label} keeps state in an operator that this agent does not know: use mode 'Stop' to keep it",
@@ -142,8 +145,11 @@ class QueryDrain:
         files, checkpoint = tracked.checkpoint_files(), tracked.checkpoint()
         self.report = replace(self.report, state=DrainState.FLUSHING, message="")
         if self._frozen is not None:
-            self._rows_before = self._rows_before or tracked.rows_before()
-            terminate(self._frozen.live, checkpoint)
+            self._rows_before = self._rows_before or tracked.state_rows()
+            try:
+                self._flush_running(self._frozen.live, checkpoint)
+            finally:
+                terminate(self._frozen.live, checkpoint)
         journal = read_journal(files)
         if journal is None or journal.uuid != self._uuid:
             settle(files, launcher(tracked))
@@ -152,7 +158,22 @@ class QueryDrain:
             self._describe_end(checkpoint.newest_commit, checkpoint)
             return
         completed = complete(files, journal, launcher(tracked), version_check(tracked), self._options.retain_archives)
-        self._describe_drained(completed.journal, completed.rows_after)
+        self._describe_drained(completed.journal, completed.rows_after or self._rows_after_running_flush(completed.journal))
+
+    def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint) -> None:
+        plan, tracked = self._plan or self.plan(), self._tracked
+        previous = read_journal(checkpoint.files)
+        if not plan.flushes or not live.thread_alive or (previous is not None and previous.uuid == self._uuid):
+            return
+        obstacle = running_flush_obstacle(tracked.running_flush_facts())
+        if obstacle:
+            LOG.info("drain %s: %s is flushed on a work copy, since %s", self._uuid, self.label, obstacle)
+            return
+        flush_running(live, checkpoint, lambda: self._begin(previous))
+
+    def _rows_after_running_flush(self, journal: Journal) -> tuple[int, ...]:
+        progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
+        return self._tracked.state_rows() if progress is not None and progress["batchId"] == journal.flush_batch_id else ()
 
     def _begin(self, previous: Journal | None) -> Journal | None:
         """Write the journal of a settled checkpoint; None where there is nothing to do to it."""

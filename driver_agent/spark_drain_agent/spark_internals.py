@@ -65,11 +65,14 @@ class LogicalOperator:
         Whether an event-time column with a watermark is among its keys, so that an infinite watermark evicts its state.
     timers
         Whether user code can set timers or timeouts.
+    processing_time
+        Whether those timers follow the clock, so that the query plans batch after batch without any data.
     """
 
     name: str
     watermarked: bool
     timers: bool = False
+    processing_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,12 @@ class CapturedWriter:
     def trigger(self) -> str:
         """Class of the trigger without package and ``$``, such as ``ProcessingTimeTrigger``."""
         return str(self.fields["trigger"].getClass().getSimpleName()).rstrip("$")
+
+    @property
+    def interval_ms(self) -> int | None:
+        """Milliseconds between two triggers, 0 for one after the other, None where the trigger has no interval."""
+        trigger = self.fields["trigger"]
+        return int(trigger.intervalMs()) if self.trigger == "ProcessingTimeTrigger" else None
 
     def option(self, name: str) -> str | None:
         """Return a writer option, case-insensitively."""
@@ -208,10 +217,17 @@ class SparkInternals:
         jwriter = jwriter.option("checkpointLocation", checkpoint).trigger(self.jvm.org.apache.spark.sql.streaming.Trigger.Once())
         return captured.python_query(captured.launch(jwriter))
 
-    def _array(self, of: Any) -> Any:
+    def _array(self, of: Any, length: int = 0) -> Any:
         gateway = self.context._gateway
         assert gateway is not None
-        return gateway.new_array(of, 0)
+        return gateway.new_array(of, length)
+
+    def object_array(self, *items: Any) -> Any:
+        """Return a Java array of objects."""
+        array = self._array(self.jvm.java.lang.Object, len(items))
+        for index, item in enumerate(items):
+            array[index] = item
+        return array
 
     def checkpoint_location(self, captured: CapturedWriter) -> str | None:
         """Return the checkpoint folder as the writer will resolve it, or None for a temporary one."""
@@ -247,11 +263,13 @@ class SparkInternals:
             elif name == "Join" and children[1].isStreaming():
                 yield LogicalOperator(name, all(self._watermarked(child.output()) for child in children))
             elif name.startswith("FlatMapGroups") and name != "FlatMapGroupsInPandas":
-                timers = str(plan.timeout().toString()) != "NoTimeout"
-                yield LogicalOperator(name, watermarked=timers, timers=timers)
+                timeout = str(plan.timeout().toString())
+                timers = timeout != "NoTimeout"
+                yield LogicalOperator(name, watermarked=timers, timers=timers, processing_time=timeout.startswith("ProcessingTime"))
             elif name.startswith("TransformWithState"):
-                timers = str(plan.timeMode().toString()) not in ("None", "NoTime")
-                yield LogicalOperator(name, watermarked=timers, timers=timers)
+                mode = str(plan.timeMode().toString())
+                timers = mode not in ("None", "NoTime")
+                yield LogicalOperator(name, watermarked=timers, timers=timers, processing_time=mode.startswith("ProcessingTime"))
             elif name in ("GlobalLimit", "Limit"):
                 yield LogicalOperator(name, watermarked=False)
         for child in children:
@@ -378,6 +396,54 @@ class LiveQuery:
         """The exception that ended the query, or ""."""
         found = self._execution.exception()
         return str(found.get().getMessage()) if found.isDefined() else ""
+
+    @property
+    def planned_a_batch(self) -> bool:
+        """Whether a batch was planned since this start; without one Spark plans none for a watermark alone."""
+        return self._execution.lastExecution() is not None
+
+    def raise_watermark(self, next_batch: int, watermark_ms: int) -> None:
+        """Let the query plan its next batch at a watermark; call it under the lock, with no batch in flight.
+
+        The propagator remembers the watermark that it has already told for the next batch, and the query would die of a second one.
+        """
+        try:
+            self._private("watermarkPropagator").purge(next_batch)
+            self._execution.watermarkTracker().setWatermark(watermark_ms)
+        except (Py4JError, TypeError) as error:
+            raise UnsupportedSparkError(f"the watermark of Spark {self._internals.spark_version} cannot be raised: {error}") from error
+
+    def _private(self, name: str) -> Any:
+        holder = self._execution.getClass()
+        while holder is not None:
+            for field in holder.getDeclaredFields():
+                if str(field.getName()).rsplit("$", 1)[-1] == name:
+                    field.setAccessible(True)
+                    return field.get(self._execution)
+            holder = holder.getSuperclass()
+        raise UnsupportedSparkError(f"{self.kind} of Spark {self._internals.spark_version} has no {name}")
+
+    def set_local_property(self, name: str, value: str) -> None:
+        """Set a property that the query's next jobs carry to their tasks.
+
+        Local properties belong to a thread and Spark offers them for the calling one only; java.lang is open to this, since Spark
+        itself starts its JVM with ``--add-opens java.base/java.lang``.
+        """
+        thread = self._execution.queryExecutionThread()
+        threads = self._internals.jvm.java.lang.Class.forName("java.lang.Thread").getDeclaredField("inheritableThreadLocals")
+        threads.setAccessible(True)
+        table = threads.get(thread)
+        local = self._internals.context._jsc.sc().localProperties()
+        for method in table.getClass().getDeclaredMethods():
+            if method.getName() == "getEntry":
+                method.setAccessible(True)
+                arguments = self._internals.object_array(local)
+                entry = method.invoke(table, arguments)
+                value_field = entry.getClass().getDeclaredField("value")
+                value_field.setAccessible(True)
+                value_field.get(entry).setProperty(name, value)
+                return
+        raise UnsupportedSparkError("the local properties of a thread cannot be reached in this JVM")
 
     def terminate(self) -> None:
         """Let no further batch begin; call it under the lock. `StreamingQuery.stop` would cancel a running one."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that lives for seconds spends them on compiling, without these options."""
 HERE = Path(__file__).parent
+_CRASH_SECONDS = 180
 EVENTS = 600
 FILES = 8
 
@@ -52,23 +57,48 @@ class Ledger:
 EXACT = f"records={EVENTS} lost=0 doubled=0"
 
 
-def crash(point: str, source: Path, base: Path) -> None:
-    """Run a driver, drain it, and have it killed at the point."""
-    base.mkdir()
-    scratch = base.with_name("scratch")  # what a killed Spark leaves behind goes away with the test's folder
-    scratch.mkdir(exist_ok=True)
-    environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={scratch}"}
-    with (base / "crash.log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, str(HERE / "crash_driver.py"), point, str(source), str(base)],
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env=environment,
-        )
-        code = process.wait(300)
-    assert code == -9, (base / "crash.log").read_text()[-3000:]
+@dataclass(frozen=True)
+class Crash:
+    """How a driver is killed.
+
+    Parameters
+    ----------
+    flush
+        The conf spark.sparkdrain.flush.
+    when
+        Name of a point that the drain passes, or seconds after the drain was requested.
+    """
+
+    flush: str
+    when: str
+
+    def __str__(self) -> str:
+        return f"{self.flush}-{self.when}"
+
+    def happen(self, source: Path, base: Path) -> Path:
+        """Run a driver, drain it, and have it killed; returns the folder with what it leaves behind."""
+        base.mkdir()
+        scratch = base.with_name("scratch")  # what a killed Spark leaves behind goes away with the test's folder
+        scratch.mkdir(exist_ok=True)
+        java = f"-Djava.io.tmpdir={scratch} {QUICK_JAVA}"
+        environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "JDK_JAVA_OPTIONS": java}
+        with (base / "crash.log").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, str(HERE / "crash_driver.py"), self.when, self.flush, str(source), str(base)],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env=environment,
+            )
+            try:
+                code = process.wait(_CRASH_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                code = 0
+        assert code == -9, (base / "crash.log").read_text()[-3000:]
+        return base
 
 
 class Restarter:
@@ -83,6 +113,7 @@ class Restarter:
             stdout=subprocess.PIPE,
             stderr=self._stream,
             text=True,
+            env=os.environ | {"JDK_JAVA_OPTIONS": QUICK_JAVA},
         )
 
     def run(self, run: str, version: str, source: Path, base: Path, goal: str) -> dict[str, Any]:

@@ -42,9 +42,12 @@ def consumed() -> bool:
     return bool(active) and active[0].lastProgress is not None and active[0].status["message"] == "Waiting for data to arrive"
 
 
-def drained(store: str, runs: int) -> bool:
-    drains = Drains.read(open_channel(store))
-    return any(report.state is DrainState.DRAINED and len(report.runs) >= runs for report in drains.reports.values())
+def drained(store: str) -> bool:
+    # The killed run may have reported the end already: only this run's word counts.
+    agent, drains = current_agent(), Drains.read(open_channel(store))
+    return agent is not None and any(
+        report.state is DrainState.DRAINED and report.runs[-1] == agent.identity.run_id for report in drains.reports.values()
+    )
 
 
 def application_waits() -> bool:
@@ -65,9 +68,7 @@ def control(command: dict[str, str], store: str, failures: list[str], over: thre
                         query.stop()
                     return
                 drain_command(["--metadata-store", store, "drain", "write"])
-            # The killed run may have reported the end already: only the new run's word counts.
-            runs = 2 if command["goal"] == "finish" else 1
-            poll(lambda: drained(store, runs) and application_waits(), "the drain to end", over)
+            poll(lambda: drained(store) and application_waits(), "the drain to end", over)
             shown = Drains.read(open_channel(store))
             print("SHOWN", json.dumps([report.as_object() for report in shown.reports.values()]), file=sys.stderr, flush=True)
         except TimeoutError as error:

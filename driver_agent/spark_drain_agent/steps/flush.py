@@ -50,12 +50,20 @@ def settle(files: CheckpointFiles, launch_once: LaunchOnce) -> None:
 
 
 def copy_to_work(files: CheckpointFiles, journal: Journal) -> Journal:
-    """Make the work copy: logs are copied, ``state`` is moved, since copying it would take as long as it is large."""
+    """Make the work copy: logs are copied, ``state`` is moved, since copying it would take as long as it is large.
+
+    Of a hundred retained entries in the offset and commit logs Spark asks for the last two; a flush that a running query had planned
+    or committed is one more.
+    """
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
-    for part in ("offsets", "commits", "sources"):
-        files.delete(work.name(part))
-        if files.exists(live.name(part)):
-            files.copy(live.name(part), work.name(part))
+    for log in ("offsets", "commits"):
+        files.delete(work.name(log))
+        for batch_id in range(journal.batch_id - 1, journal.flush_batch_id + 1):
+            if files.exists(live.name(f"{log}/{batch_id}")):
+                files.copy(live.name(f"{log}/{batch_id}"), work.name(f"{log}/{batch_id}"))
+    files.delete(work.name("sources"))
+    if files.exists(live.name("sources")):
+        files.copy(live.name("sources"), work.name("sources"))
     work.write_metadata(journal.metadata)
     reached("logs-copied")
     if files.exists(live.name("state")) and not files.exists(work.name("state")):
@@ -67,8 +75,9 @@ def copy_to_work(files: CheckpointFiles, journal: Journal) -> Journal:
 def log_flush(files: CheckpointFiles, journal: Journal) -> Journal:
     """Plan the flush batch: the last batch's offsets, so that nothing is read, with watermark and clock at the end of time."""
     work = Checkpoint(files, journal.work)
-    entry = work.offsets(journal.batch_id).at(END_OF_TIME_MS, END_OF_TIME_MS)
-    work.write_offsets(journal.flush_batch_id, entry)
+    if work.newest_commit != journal.flush_batch_id:
+        entry = work.offsets(journal.batch_id).at(END_OF_TIME_MS, END_OF_TIME_MS)
+        work.write_offsets(journal.flush_batch_id, entry)
     reached("flush-logged")
     return write_journal(files, journal.at(JournalStep.FLUSH_LOGGED))
 
