@@ -17,7 +17,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery, StreamingQueryListener
+from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import attach
 from spark_drain_store import DrainNotification, DrainReport, DrainState, open_channel
 from spark_drain_store.drains import Drains, write_notification

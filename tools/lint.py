@@ -14,7 +14,7 @@ from tools.phases import phase
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-TYPED = ("metadata_store", "driver_agent", "operator", "devcluster", "demo", "tools", "tests", "examples")
+TYPED = ("metadata_store", "driver_agent", "operator", "devcluster", "demo", "tools", "tests", "examples", "benchmarks")
 ACTIONLINT = gobuild.GoModule("actionlint", (("actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),))
 
 

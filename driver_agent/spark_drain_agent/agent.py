@@ -15,17 +15,16 @@ from spark_drain_store.drains import read_notifications, read_reports
 
 from spark_drain_agent import reasons
 from spark_drain_agent.bypass import as_agent
-from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.decide import Assignment, decide
 from spark_drain_agent.drain import Drain
 from spark_drain_agent.hold import Gate, Phase
 from spark_drain_agent.identity import Identity
-from spark_drain_agent.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.journal import Journal, read_journal
 from spark_drain_agent.queries import HeldQuery, QueryRegistry, TrackedQuery
 from spark_drain_agent.query_drain import launcher, version_check
 from spark_drain_agent.spark_internals import JavaError, SparkInternals, UnsupportedSparkError
 from spark_drain_agent.steps.complete import complete
-from spark_drain_agent.steps.fence import undo
+from spark_drain_agent.steps.fence import can_undo, undo
 from spark_drain_agent.steps.seed import clear_late_state
 from spark_drain_agent.trace import LOG
 
@@ -194,12 +193,12 @@ class Agent:
         journal = read_journal(files)
         if journal is None:
             return False
-        if journal.done:
+        if journal.over:
             clear_late_state(files, journal)
             return False
         if self._adopt(journal):
             return True
-        if _can_undo(tracked, journal):
+        if can_undo(files, journal):
             LOG.info("%s: drain %s was interrupted before its flush and nobody asks for it any more: undone", tracked.label, journal.uuid)
             undo(files, journal)
             return False
@@ -242,10 +241,3 @@ class Agent:
         with self.gate.user_waits():
             while self.gate.phase is not Phase.OPEN:
                 self.gate.wait_while(self.gate.phase, 1.0)
-
-
-def _can_undo(tracked: TrackedQuery, journal: Journal) -> bool:
-    if not journal.flushes:
-        return journal.step < JournalStep.COPIED
-    logs = [Checkpoint(tracked.checkpoint_files(), folder) for folder in (journal.work, "")]
-    return journal.step < JournalStep.FLUSH_LOGGED and all(log.newest_offsets != journal.flush_batch_id for log in logs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from spark_drain_agent.filesystem import CheckpointFiles
 
-__all__ = ["DRAIN_FOLDER", "Journal", "JournalStep", "MalformedJournalError", "read_journal", "remove_journal", "write_journal"]
+__all__ = ["DRAIN_FOLDER", "Journal", "JournalStep", "MalformedJournalError", "read_journal", "write_journal"]
 
 DRAIN_FOLDER = "_drain"
 """Folder in the checkpoint for the journal and the archived generations; Spark ignores it (measured)."""
@@ -23,15 +23,17 @@ class MalformedJournalError(Exception):
 
 
 class JournalStep(IntEnum):
-    """Last completed step. Each step can be repeated, so a crash between a step and its entry does no harm."""
+    """Last completed step. Each step can be repeated, so a crash between a step and its entry does no harm.
+
+    Whether a prepared drain has begun shows in the checkpoint's metadata: before the fence, nothing has changed.
+    """
 
     PREPARED = 1
-    FENCED = 2
-    COPIED = 3
-    FLUSH_LOGGED = 4
-    FLUSHED = 5
-    SEEDED = 6
-    DONE = 7
+    FLUSH_LOGGED = 2
+    FLUSHED = 3
+    SEEDED = 4
+    DONE = 5
+    UNDONE = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,7 @@ class Journal:
     spark_version, application, runs
         Who wrote it, for messages.
     generation
-        How often this checkpoint has been drained, this drain included.
+        How often this checkpoint has been drained when this drain is done.
     flushes
         Whether there is state to flush.
     """
@@ -90,9 +92,14 @@ class Journal:
         return self.batch_id + 1
 
     @property
-    def done(self) -> bool:
-        """Whether the drain of this checkpoint is complete."""
-        return self.step is JournalStep.DONE
+    def over(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.step >= JournalStep.DONE
+
+    @property
+    def drains(self) -> int:
+        """How often this checkpoint has been drained."""
+        return self.generation if self.step is JournalStep.DONE else self.generation - 1
 
     def at(self, step: JournalStep) -> Journal:
         """Return the journal after another step."""
@@ -129,8 +136,3 @@ def write_journal(files: CheckpointFiles, journal: Journal) -> Journal:
     """Replace the journal and return it."""
     files.write(_FILE, json.dumps(dataclasses.asdict(journal), indent=1))
     return journal
-
-
-def remove_journal(files: CheckpointFiles) -> None:
-    """Forget a drain that was undone."""
-    files.delete(_FILE)

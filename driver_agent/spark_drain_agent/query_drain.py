@@ -15,9 +15,9 @@ from spark_drain_agent.drain_pane import DRAIN_PANE_PROPERTY
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries import TrackedQuery
-from spark_drain_agent.steps.complete import complete, prepare
-from spark_drain_agent.steps.fence import is_fence
 from spark_drain_agent.spark_internals import LiveQuery
+from spark_drain_agent.steps.complete import complete, prepare
+from spark_drain_agent.steps.fence import is_fence, never_fenced
 from spark_drain_agent.steps.flush import settle
 from spark_drain_agent.steps.flush_running import flush_running, running_flush_obstacle
 from spark_drain_agent.steps.freeze import FrozenQuery, freeze, terminate, wait_until_settled
@@ -151,7 +151,7 @@ class QueryDrain:
             finally:
                 terminate(self._frozen.live, checkpoint)
         journal = read_journal(files)
-        if journal is None or journal.uuid != self._uuid:
+        if journal is None or journal.uuid != self._uuid or never_fenced(files, journal):
             settle(files, launcher(tracked))
             journal = self._begin(journal)
         if journal is None:
@@ -163,7 +163,7 @@ class QueryDrain:
     def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint) -> None:
         plan, tracked = self._plan or self.plan(), self._tracked
         previous = read_journal(checkpoint.files)
-        if not plan.flushes or not live.thread_alive or (previous is not None and previous.uuid == self._uuid):
+        if not plan.flushes or not live.thread_alive or is_fence(checkpoint.metadata):
             return
         obstacle = running_flush_obstacle(tracked.running_flush_facts())
         if obstacle:
@@ -197,7 +197,7 @@ class QueryDrain:
                 fingerprint=tracked.fingerprint(),
                 spark_version=tracked.internals.spark_version,
                 application=tracked.internals.application_id,
-                generation=(previous.generation if previous else 0) + 1,
+                generation=(previous.drains if previous else 0) + 1,
                 flushes=plan.flushes,
             ),
         )

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from spark_drain_agent.checkpoint import END_OF_TIME_MS, Checkpoint, OffsetEntry, UnknownCheckpointFormatError
-from spark_drain_agent.journal import Journal, JournalStep, MalformedJournalError, read_journal, remove_journal, write_journal
-from spark_drain_agent.steps.fence import fence, fence_line, is_fence, undo
+from spark_drain_agent.journal import Journal, JournalStep, MalformedJournalError, read_journal, write_journal
+from spark_drain_agent.steps.fence import can_undo, fence, fence_line, is_fence, undo
 from spark_drain_agent.steps.seed import clear_late_state, prune_archives, seed
 
 from tests.agent.folder import files_in
@@ -24,7 +24,7 @@ COMMIT = 'v1\n{"nextBatchWatermarkMs":1500}'
 
 JOURNAL = Journal(
     uuid="6f1c",
-    step=JournalStep.COPIED,
+    step=JournalStep.PREPARED,
     checkpoint_policy="Reseed",
     query_name="orders",
     sink="kafka",
@@ -138,8 +138,6 @@ def test_a_journal_is_read_as_it_was_written(tmp_path: Path, step: JournalStep) 
     files = files_in(tmp_path)
     assert read_journal(files) is None
     assert write_journal(files, JOURNAL.at(step)) == read_journal(files) == dataclasses.replace(JOURNAL, step=step)
-    remove_journal(files)
-    assert read_journal(files) is None
 
 
 def test_a_journal_of_a_newer_agent_may_have_more_fields(tmp_path: Path) -> None:
@@ -179,7 +177,32 @@ def test_undo_puts_state_and_metadata_back(tmp_path: Path) -> None:
     assert found.metadata == JOURNAL.metadata
     assert found.files.read("state/0/0/1.delta") == "state"
     assert not found.files.exists(JOURNAL.work)
-    assert read_journal(found.files) is None
+    undone = read_journal(found.files)
+    assert undone is not None
+    assert (undone.over, undone.drains) == (True, JOURNAL.generation - 1)
+
+
+@pytest.mark.parametrize(
+    ("fenced", "step", "newest", "expected"),
+    [
+        (True, JournalStep.PREPARED, (7, None), True),
+        (True, JournalStep.PREPARED, (7, 7), True),
+        (True, JournalStep.PREPARED, (8, None), False),  # the running query had planned its flush
+        (True, JournalStep.PREPARED, (7, 8), False),
+        (False, JournalStep.PREPARED, (8, None), True),  # never fenced, and Spark ran on: batch 8 is no flush
+        (True, JournalStep.FLUSH_LOGGED, (7, 8), False),
+        (False, JournalStep.SEEDED, (-1, 8), False),
+    ],
+)
+def test_what_can_be_undone(tmp_path: Path, fenced: bool, step: JournalStep, newest: tuple[int, int | None], expected: bool) -> None:
+    live, work = newest
+    found = checkpoint(tmp_path, live, live)
+    journal = write_journal(found.files, JOURNAL.at(step))
+    if fenced:
+        fence(found.files, journal)
+    if work is not None:
+        Checkpoint(found.files, journal.work).write_offsets(work, OffsetEntry.parse("", OFFSETS))
+    assert can_undo(found.files, journal) is expected
 
 
 def test_reseeded_logs(tmp_path: Path) -> None:

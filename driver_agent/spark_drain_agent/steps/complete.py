@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.steps.fence import fence
-from spark_drain_agent.steps.flush import LaunchOnce, copy_to_work, flush, log_flush
+from spark_drain_agent.steps.flush import LaunchOnce, archive_running_flush, copy_to_work, flush, flush_committed, log_flush
 from spark_drain_agent.steps.seed import lift_fence, prune_archives, seed
 from spark_drain_agent.trace import reached
 
@@ -65,23 +64,30 @@ def complete(
         The flush batch failed; call again to retry.
     """
     rows_after: tuple[int, ...] = ()
-    if journal.step < JournalStep.FENCED:
-        journal = fence(files, journal)
-    if journal.flushes:
-        if journal.step < JournalStep.COPIED:
-            journal = copy_to_work(files, journal)
-        if journal.step < JournalStep.FLUSH_LOGGED:
-            journal = log_flush(files, journal)
-        if journal.step < JournalStep.FLUSHED:
-            if Checkpoint(files, journal.work).newest_commit != journal.flush_batch_id:
-                check_version(journal)
-            result = flush(files, journal, launch_once)
-            journal, rows_after = result.journal, result.rows_after
+    if journal.step < JournalStep.FLUSHED:
+        fence(files, journal)
+        rows_after = _flush(files, journal, launch_once, check_version)
+        journal = write_journal(files, journal.at(JournalStep.FLUSHED))
     if journal.step < JournalStep.SEEDED:
-        if not journal.flushes and journal.checkpoint_policy == "Reseed" and journal.step < JournalStep.COPIED:
-            journal = copy_to_work(files, journal)
         journal = seed(files, journal)
     if journal.step < JournalStep.DONE:
         journal = lift_fence(files, journal)
         prune_archives(files, retain_archives)
     return Completed(journal, rows_after)
+
+
+def _flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, check_version: Callable[[Journal], None]) -> tuple[int, ...]:
+    if not journal.flushes:
+        if journal.checkpoint_policy == "Reseed":
+            copy_to_work(files, journal)
+        return ()
+    if journal.step is JournalStep.PREPARED and flush_committed(files, journal):
+        archive_running_flush(files, journal)
+        return ()
+    if journal.step < JournalStep.FLUSH_LOGGED:
+        copy_to_work(files, journal)
+        journal = log_flush(files, journal)
+    if flush_committed(files, journal):
+        return ()
+    check_version(journal)
+    return flush(files, journal, launch_once)

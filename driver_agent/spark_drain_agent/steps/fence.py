@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.filesystem import CheckpointFiles
-from spark_drain_agent.journal import Journal, JournalStep, remove_journal, write_journal
+from spark_drain_agent.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.trace import reached
 
-__all__ = ["fence", "fence_line", "is_fence", "undo"]
+__all__ = ["can_undo", "fence", "fence_line", "is_fence", "never_fenced", "undo"]
 
 _MARK = "FENCED_BY_SPARK_DRAIN"
 
@@ -25,20 +25,35 @@ def is_fence(metadata: str | None) -> bool:
     return metadata is not None and metadata.startswith(_MARK)
 
 
-def fence(files: CheckpointFiles, journal: Journal) -> Journal:
+def fence(files: CheckpointFiles, journal: Journal) -> None:
     """Replace ``metadata``. A *missing* file would not do: Spark before 4.2 starts without it (measured)."""
-    Checkpoint(files).write_metadata(fence_line(journal.uuid))
-    reached("fenced")
-    return write_journal(files, journal.at(JournalStep.FENCED))
+    live = Checkpoint(files)
+    if not is_fence(live.metadata):
+        live.write_metadata(fence_line(journal.uuid))
+        reached("fenced")
+
+
+def never_fenced(files: CheckpointFiles, journal: Journal) -> bool:
+    """Return whether a drain was only prepared: nothing was changed, and any Spark may have run further batches since."""
+    return journal.step is JournalStep.PREPARED and not is_fence(Checkpoint(files).metadata)
+
+
+def can_undo(files: CheckpointFiles, journal: Journal) -> bool:
+    """Return whether the checkpoint can be put back as it was: not once the flush batch may have written to the sink."""
+    if journal.step is not JournalStep.PREPARED:
+        return False
+    logs = [Checkpoint(files, folder) for folder in ("", journal.work)]
+    return never_fenced(files, journal) or all(log.newest_offsets != journal.flush_batch_id for log in logs)
 
 
 def undo(files: CheckpointFiles, journal: Journal) -> None:
-    """Put the checkpoint back as it was; only right while the flush batch has not been logged."""
+    """Put the checkpoint back as it was; see `can_undo`."""
     work = Checkpoint(files, journal.work)
     live = Checkpoint(files)
     if files.exists(work.name("state")):
         files.delete(live.name("state"))
         files.move(work.name("state"), live.name("state"))
-    live.write_metadata(journal.metadata)
+    if is_fence(live.metadata):
+        live.write_metadata(journal.metadata)
     files.delete(journal.work)
-    remove_journal(files)
+    write_journal(files, journal.at(JournalStep.UNDONE))

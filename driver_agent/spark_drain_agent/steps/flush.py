@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -12,7 +11,7 @@ from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.trace import reached
 
-__all__ = ["FlushError", "FlushResult", "copy_to_work", "flush", "log_flush", "settle"]
+__all__ = ["FlushError", "archive_running_flush", "copy_to_work", "flush", "flush_committed", "log_flush", "settle"]
 
 LaunchOnce = Callable[[str], StreamingQuery]
 """Starts the query's writer for one batch on the checkpoint at a URI."""
@@ -20,22 +19,6 @@ LaunchOnce = Callable[[str], StreamingQuery]
 
 class FlushError(Exception):
     """A batch failed; what it had logged is executed again by the next try."""
-
-
-@dataclass(frozen=True)
-class FlushResult:
-    """What is known after the flush batch.
-
-    Parameters
-    ----------
-    journal
-        After the step.
-    rows_after
-        State rows that are left, per operator in Spark's order; empty when the batch ran in an earlier life of the driver.
-    """
-
-    journal: Journal
-    rows_after: tuple[int, ...]
 
 
 def settle(files: CheckpointFiles, launch_once: LaunchOnce) -> None:
@@ -49,41 +32,72 @@ def settle(files: CheckpointFiles, launch_once: LaunchOnce) -> None:
         reached("settled")
 
 
-def copy_to_work(files: CheckpointFiles, journal: Journal) -> Journal:
-    """Make the work copy: logs are copied, ``state`` is moved, since copying it would take as long as it is large.
+def flush_committed(files: CheckpointFiles, journal: Journal) -> bool:
+    """Return whether the flush batch is committed, in the live logs or in the work copy."""
+    return any(files.exists(log.name(f"commits/{journal.flush_batch_id}")) for log in (Checkpoint(files), Checkpoint(files, journal.work)))
 
-    Of a hundred retained entries in the offset and commit logs Spark asks for the last two; a flush that a running query had planned
-    or committed is one more.
-    """
-    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+
+def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
+    """Make the work copy: logs are copied, ``state`` is moved, since copying it would take as long as it is large."""
     for log in ("offsets", "commits"):
-        files.delete(work.name(log))
-        for batch_id in range(journal.batch_id - 1, journal.flush_batch_id + 1):
-            if files.exists(live.name(f"{log}/{batch_id}")):
-                files.copy(live.name(f"{log}/{batch_id}"), work.name(f"{log}/{batch_id}"))
+        _copy_log(files, journal, log)
+    _copy_sources(files, journal)
+    reached("logs-copied")
+    _move(files, journal, "state")
+    reached("state-moved")
+
+
+def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
+    """Take what a running query has flushed out of the way of the seed; the commit of the flush goes last, it tells that there was one."""
+    take = _move if journal.checkpoint_policy == "Reseed" else _copy_log
+    take(files, journal, "offsets")
+    _copy_sources(files, journal)
+    reached("logs-copied")
+    if journal.checkpoint_policy != "Continue":
+        _move(files, journal, "state")
+    reached("state-moved")
+    take(files, journal, "commits")
+
+
+def _copy_log(files: CheckpointFiles, journal: Journal, log: str) -> None:
+    """Copy the entries that Spark asks for: of a hundred retained ones, the last two, and a flush that a running query had planned."""
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    files.delete(work.name(log))
+    for batch_id in range(journal.batch_id - 1, journal.flush_batch_id + 1):
+        if files.exists(live.name(f"{log}/{batch_id}")):
+            files.copy(live.name(f"{log}/{batch_id}"), work.name(f"{log}/{batch_id}"))
+
+
+def _copy_sources(files: CheckpointFiles, journal: Journal) -> None:
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
     files.delete(work.name("sources"))
     if files.exists(live.name("sources")):
         files.copy(live.name("sources"), work.name("sources"))
     work.write_metadata(journal.metadata)
-    reached("logs-copied")
-    if files.exists(live.name("state")) and not files.exists(work.name("state")):
-        files.move(live.name("state"), work.name("state"))
-    reached("state-moved")
-    return write_journal(files, journal.at(JournalStep.COPIED))
+
+
+def _move(files: CheckpointFiles, journal: Journal, part: str) -> None:
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    if files.exists(live.name(part)) and not files.exists(work.name(part)):
+        files.move(live.name(part), work.name(part))
 
 
 def log_flush(files: CheckpointFiles, journal: Journal) -> Journal:
     """Plan the flush batch: the last batch's offsets, so that nothing is read, with watermark and clock at the end of time."""
     work = Checkpoint(files, journal.work)
-    if work.newest_commit != journal.flush_batch_id:
-        entry = work.offsets(journal.batch_id).at(END_OF_TIME_MS, END_OF_TIME_MS)
-        work.write_offsets(journal.flush_batch_id, entry)
+    entry = work.offsets(journal.batch_id).at(END_OF_TIME_MS, END_OF_TIME_MS)
+    work.write_offsets(journal.flush_batch_id, entry)
     reached("flush-logged")
     return write_journal(files, journal.at(JournalStep.FLUSH_LOGGED))
 
 
-def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce) -> FlushResult:
+def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce) -> tuple[int, ...]:
     """Run the planned flush batch.
+
+    Returns
+    -------
+    tuple of int
+        State rows that are left, per operator in Spark's order; empty where Spark does not say.
 
     Raises
     ------
@@ -91,16 +105,11 @@ def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce) -> 
         The batch failed, for example in user code; it can be tried again.
     """
     work = Checkpoint(files, journal.work)
-    rows_after: tuple[int, ...] = ()
-    if work.newest_commit != journal.flush_batch_id:
-        query = _run_once(launch_once, work)
-        progress = query.lastProgress
-        if progress is not None:
-            rows_after = tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"])
+    progress = _run_once(launch_once, work).lastProgress
     if work.newest_commit != journal.flush_batch_id:
         raise FlushError(f"batch {journal.flush_batch_id} ended without a commit in {files.uri(work.name('commits'))}")
     reached("flush-committed")
-    return FlushResult(write_journal(files, journal.at(JournalStep.FLUSHED)), rows_after)
+    return tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]) if progress is not None else ()
 
 
 def _run_once(launch_once: LaunchOnce, checkpoint: Checkpoint) -> StreamingQuery:

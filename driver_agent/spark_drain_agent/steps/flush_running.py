@@ -96,7 +96,11 @@ def flush_running(live: LiveQuery, checkpoint: Checkpoint, begin: Callable[[], J
             # Without its sources, too, a query plans a batch when its watermark has risen.
             if checkpoint.settled:
                 journal = begin()
-                if journal is None or not _raise_watermark(live, fence(checkpoint.files, journal)):
+                if journal is None:
+                    return
+                fence(checkpoint.files, journal)
+                if not _raise_watermark(live, journal):
+                    live.terminate()  # before it plans another batch, which would be taken for the flush
                     return
             elif not live.thread_alive:
                 return

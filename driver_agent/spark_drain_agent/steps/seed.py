@@ -76,7 +76,7 @@ def lift_fence(files: CheckpointFiles, journal: Journal) -> Journal:
 def clear_late_state(files: CheckpointFiles, journal: Journal) -> None:
     """Before the first start of a reseeded generation: remove state that a maintenance thread of the old one uploaded late."""
     live = Checkpoint(files)
-    if journal.done and journal.checkpoint_policy == "Reseed" and live.newest_commit == -1:
+    if journal.step is JournalStep.DONE and journal.checkpoint_policy == "Reseed" and live.newest_commit == -1:
         files.delete(live.name("state"))
 
 
