@@ -5,7 +5,7 @@ query is started.
 """
 
 from spark_drain_agent.attachment import attach
+from spark_drain_agent.batch_marks import generation, is_drain_pane
 from spark_drain_agent.callbacks import DrainContext, on_drain
-from spark_drain_agent.drain_pane import is_drain_pane
 
-__all__ = ["DrainContext", "attach", "is_drain_pane", "on_drain"]
+__all__ = ["DrainContext", "attach", "generation", "is_drain_pane", "on_drain"]

@@ -14,17 +14,19 @@ from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreE
 from spark_drain_store.drains import read_notifications, read_reports
 
 from spark_drain_agent import reasons
+from spark_drain_agent.batch_marks import GENERATION_PROPERTY, marked
 from spark_drain_agent.bypass import as_agent
 from spark_drain_agent.decide import Assignment, decide
 from spark_drain_agent.drain import Drain
 from spark_drain_agent.hold import Gate, Phase
 from spark_drain_agent.identity import Identity
-from spark_drain_agent.journal import Journal, read_journal
+from spark_drain_agent.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.queries import HeldQuery, QueryRegistry, TrackedQuery
 from spark_drain_agent.query_drain import launcher, version_check
 from spark_drain_agent.spark_internals import JavaError, SparkInternals, UnsupportedSparkError
 from spark_drain_agent.steps.complete import complete
 from spark_drain_agent.steps.fence import can_undo, undo
+from spark_drain_agent.steps.restore import restore
 from spark_drain_agent.steps.seed import clear_late_state
 from spark_drain_agent.trace import LOG
 
@@ -182,7 +184,8 @@ class Agent:
                     continue
                 if tracked.location is not None and self._recover(tracked):
                     continue
-                tracked.query = start_now()
+                with marked(internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
+                    tracked.query = start_now()
                 self.registry.add(tracked)
                 self.gate.query_started()
                 return tracked.query
@@ -195,6 +198,9 @@ class Agent:
             return False
         if journal.over:
             clear_late_state(files, journal)
+            return False
+        if journal.step is JournalStep.RESTORING:
+            restore(files, journal)
             return False
         if self._adopt(journal):
             return True

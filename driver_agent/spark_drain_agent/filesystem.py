@@ -51,6 +51,16 @@ class CheckpointFiles:
             name for name in (str(item.getPath().getName()) for item in self._fs.listStatus(self._path(folder))) if not name.startswith(".")
         )
 
+    def below(self, folder: str) -> list[str]:
+        """Return the names of all files in a folder and its folders, relative to the checkpoint; empty where there is no folder."""
+        if not self.exists(folder):
+            return []
+        root, found = str(self._root.toUri().getPath()).rstrip("/") + "/", []
+        listed = self._fs.listFiles(self._path(folder), True)
+        while listed.hasNext():
+            found.append(str(listed.next().getPath().toUri().getPath()).removeprefix(root))
+        return sorted(found)
+
     def names_by_age(self, folder: str) -> list[str]:
         """Return the names in a folder, the least recently changed first."""
         if not self.exists(folder):

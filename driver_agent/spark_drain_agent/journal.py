@@ -34,6 +34,8 @@ class JournalStep(IntEnum):
     SEEDED = 4
     DONE = 5
     UNDONE = 6
+    RESTORING = 7
+    """The archive of this drain is being put back; see `steps.restore`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ class Journal:
     @property
     def over(self) -> bool:
         """Whether nothing is left to do."""
-        return self.step >= JournalStep.DONE
+        return self.step in (JournalStep.DONE, JournalStep.UNDONE)
 
     @property
     def drains(self) -> int:

@@ -13,6 +13,8 @@ from pathlib import Path
 from spark_drain_store import StoreError, open_channel
 
 from spark_drain_agent.attachment import current_agent, install_hooks
+from spark_drain_agent.commands import COMMANDS
+from spark_drain_agent.commands import run as run_command
 
 __all__ = ["main"]
 
@@ -25,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--metadata-store", metavar="LOCATION", help="file:DIR or configmap:NAMESPACE/APPLICATION")
     parser.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
-    parser.add_argument("script", help="the application, an unmodified PySpark script; or the word demo")
+    parser.add_argument("script", help="the application, an unmodified PySpark script; or one of the words demo, recover and resume")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the application's own arguments")
     return parser
 
@@ -39,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from spark_drain_agent.demo.run import main as demo
 
         return demo(options.arguments)
+    if options.script in COMMANDS:
+        return run_command(options.script, options.arguments)
     script = Path(options.script)
     if not script.is_file():
         print(f"error: script {options.script!r} does not exist", file=sys.stderr)

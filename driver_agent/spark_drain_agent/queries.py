@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.hold import Gate, Phase
+from spark_drain_agent.journal import read_journal
 from spark_drain_agent.plan import QueryFacts, fingerprint
 from spark_drain_agent.spark_internals import CapturedWriter, LiveQuery, SparkInternals
 from spark_drain_agent.steps.flush_running import FLUSH_CONF, RunningFlushFacts
@@ -135,6 +136,11 @@ class TrackedQuery:
     def checkpoint(self) -> Checkpoint:
         """Return the logs of the checkpoint folder."""
         return Checkpoint(self.checkpoint_files())
+
+    def generation(self) -> int:
+        """Return how often the checkpoint has been drained; 0 for a temporary one."""
+        journal = read_journal(self.checkpoint_files()) if self.location is not None else None
+        return journal.drains if journal is not None else 0
 
     def facts(self) -> QueryFacts:
         """Return what planning needs to know."""

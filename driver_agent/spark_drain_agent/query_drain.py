@@ -10,8 +10,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import DrainOptions, DrainState, QueryReport
 
 from spark_drain_agent import reasons
+from spark_drain_agent.batch_marks import DRAIN_PANE_PROPERTY, GENERATION_PROPERTY, marked
 from spark_drain_agent.checkpoint import Checkpoint
-from spark_drain_agent.drain_pane import DRAIN_PANE_PROPERTY
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries import TrackedQuery
@@ -34,12 +34,8 @@ def launcher(tracked: TrackedQuery) -> Callable[[str], StreamingQuery]:
     """Return the function that runs the query's writer for one batch on a checkpoint, marked as a drain pane."""
 
     def launch_once(checkpoint: str) -> StreamingQuery:
-        context = tracked.internals.context
-        context.setLocalProperty(DRAIN_PANE_PROPERTY, "true")
-        try:
+        with marked(tracked.internals.context, {DRAIN_PANE_PROPERTY: "true", GENERATION_PROPERTY: str(tracked.generation())}):
             return tracked.internals.launch_once_at(tracked.captured, checkpoint)
-        finally:
-            context.setLocalProperty(DRAIN_PANE_PROPERTY, None)  # type: ignore[arg-type]  # PySpark removes a property by None
 
     return launch_once
 
@@ -52,7 +48,7 @@ def version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
             raise RecoveryNeedsPreviousVersionError(
                 f"{tracked.label}: the flush of drain {journal.uuid} was planned by another version of the application (Spark "
                 f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
-                "it finishes the drain and stops"
+                "it finishes the drain and stops; or give the flush up with `python -m spark_drain_agent recover`"
             )
 
     return check
@@ -153,7 +149,7 @@ class QueryDrain:
         journal = read_journal(files)
         if journal is None or journal.uuid != self._uuid or never_fenced(files, journal):
             settle(files, launcher(tracked))
-            journal = self._begin(journal)
+            journal = self._begin()
         if journal is None:
             self._describe_end(checkpoint.newest_commit, checkpoint)
             return
@@ -162,20 +158,19 @@ class QueryDrain:
 
     def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint) -> None:
         plan, tracked = self._plan or self.plan(), self._tracked
-        previous = read_journal(checkpoint.files)
         if not plan.flushes or not live.thread_alive or is_fence(checkpoint.metadata):
             return
         obstacle = running_flush_obstacle(tracked.running_flush_facts())
         if obstacle:
             LOG.info("drain %s: %s is flushed on a work copy, since %s", self._uuid, self.label, obstacle)
             return
-        flush_running(live, checkpoint, lambda: self._begin(previous))
+        flush_running(live, checkpoint, self._begin)
 
     def _rows_after_running_flush(self, journal: Journal) -> tuple[int, ...]:
         progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
         return self._tracked.state_rows() if progress is not None and progress["batchId"] == journal.flush_batch_id else ()
 
-    def _begin(self, previous: Journal | None) -> Journal | None:
+    def _begin(self) -> Journal | None:
         """Write the journal of a settled checkpoint; None where there is nothing to do to it."""
         tracked, checkpoint = self._tracked, self._tracked.checkpoint()
         plan = self._plan or self.plan()
@@ -197,7 +192,7 @@ class QueryDrain:
                 fingerprint=tracked.fingerprint(),
                 spark_version=tracked.internals.spark_version,
                 application=tracked.internals.application_id,
-                generation=(previous.drains if previous else 0) + 1,
+                generation=tracked.generation() + 1,
                 flushes=plan.flushes,
             ),
         )

@@ -117,9 +117,16 @@ class Restarter:
         )
 
     def run(self, run: str, version: str, source: Path, base: Path, goal: str) -> dict[str, Any]:
+        """Start the pipeline once; see restarter.py."""
+        return self._answer({"run": run, "version": version, "input": str(source), "base": str(base), "goal": goal})
+
+    def command(self, *arguments: str) -> dict[str, Any]:
+        """Run ``python -m spark_drain_agent``; the outcome is the exit code, the detail what it printed."""
+        return self._answer({"arguments": arguments})
+
+    def _answer(self, command: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        command = {"run": run, "version": version, "input": str(source), "base": str(base), "goal": goal}
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()

@@ -1,9 +1,12 @@
 """Starts the pipeline again and again in one warm JVM, each time as a new Spark application; one JSON command a line on stdin.
 
-Commands: {"run": "plain"|"agent", "version", "input", "base", "goal": "finish"|"consume"}. ``finish`` ends when the drain that is in
-the store is Drained; ``consume`` waits until all input is read and then drains. Answers {"outcome", "detail"} on stdout.
+Commands: {"arguments": [...]} runs the agent's command line; {"run": "plain"|"agent", "version", "input", "base",
+"goal": "finish"|"consume"} starts the pipeline. ``finish`` ends when the drain that is in the store is Drained; ``consume`` waits until
+all input is read and then drains. Answers {"outcome", "detail"} on stdout.
 """
 
+import contextlib
+import io
 import json
 import os
 import runpy
@@ -16,6 +19,7 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from spark_drain_agent import launcher
 from spark_drain_agent.attachment import current_agent, install_hooks
 from spark_drain_agent.bypass import as_agent
 from spark_drain_store import DrainState, open_channel
@@ -109,10 +113,22 @@ def run(command: dict[str, str]) -> dict[str, str]:
     return result
 
 
+def run_command(arguments: list[str]) -> dict[str, str]:
+    printed = io.StringIO()
+    with as_agent(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = launcher.main(arguments)
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
+            SparkSession._instantiatedSession = None
+    return {"outcome": str(code), "detail": printed.getvalue()}
+
+
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 with as_agent():
     SparkContext(master="local[1]", conf=None).stop()  # makes the JVM, so that properties can be set
 install_hooks(None)
 for line in sys.stdin:
-    print(json.dumps(run(json.loads(line))), file=answers, flush=True)
+    command = json.loads(line)
+    answer = run_command(command["arguments"]) if "arguments" in command else run(command)
+    print(json.dumps(answer), file=answers, flush=True)

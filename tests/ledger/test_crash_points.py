@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.ledger.harness import EXACT, Crash, Ledger, Restarter, copy, write_events
+from tests.ledger.harness import EXACT, Crash, Ledger, Restarter, copy
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -29,20 +29,6 @@ WORK_COPY = [Crash("WorkCopy", point) for point in ["fenced", *FLUSHED_ON_THE_WO
 # After the flush both ways have the same files; what differs before it is how the query is ended.
 UNFENCED = [Crash("Auto", point) for point in [*BEFORE_FENCE, *AFTER_FENCE]] + [Crash("WorkCopy", "prepared")]
 MOMENTS = [Crash(("Auto", "WorkCopy")[number % 2], f"{random.Random(number).uniform(0, 1.6):.2f}") for number in range(20)]
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("ledger") / "input"
-    write_events(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def restarter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarter]:
-    restarter = Restarter(tmp_path_factory.mktemp("restarter") / "log")
-    yield restarter
-    restarter.close()
 
 
 @pytest.fixture(scope="module")

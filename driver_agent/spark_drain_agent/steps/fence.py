@@ -7,7 +7,7 @@ from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.trace import reached
 
-__all__ = ["can_undo", "fence", "fence_line", "is_fence", "never_fenced", "undo"]
+__all__ = ["can_undo", "fence", "fence_line", "is_fence", "never_fenced", "return_state", "undo"]
 
 _MARK = "FENCED_BY_SPARK_DRAIN"
 
@@ -46,13 +46,17 @@ def can_undo(files: CheckpointFiles, journal: Journal) -> bool:
     return never_fenced(files, journal) or all(log.newest_offsets != journal.flush_batch_id for log in logs)
 
 
+def return_state(files: CheckpointFiles, journal: Journal) -> None:
+    """Move the state back from the work copy, if it is there."""
+    if files.exists(f"{journal.work}/state"):
+        files.delete("state")
+        files.move(f"{journal.work}/state", "state")
+
+
 def undo(files: CheckpointFiles, journal: Journal) -> None:
     """Put the checkpoint back as it was; see `can_undo`."""
-    work = Checkpoint(files, journal.work)
     live = Checkpoint(files)
-    if files.exists(work.name("state")):
-        files.delete(live.name("state"))
-        files.move(work.name("state"), live.name("state"))
+    return_state(files, journal)
     if is_fence(live.metadata):
         live.write_metadata(journal.metadata)
     files.delete(journal.work)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from spark_drain_agent.batch_marks import DRAIN_PANE_PROPERTY
 from spark_drain_agent.checkpoint import END_OF_TIME_MS, Checkpoint
-from spark_drain_agent.drain_pane import DRAIN_PANE_PROPERTY
 from spark_drain_agent.journal import Journal
 from spark_drain_agent.spark_internals import JavaError, LiveQuery, UnsupportedSparkError
 from spark_drain_agent.steps.fence import fence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.journal import DRAIN_FOLDER, Journal, JournalStep, write_journal
+from spark_drain_agent.steps.fence import return_state
 from spark_drain_agent.trace import reached
 
 __all__ = ["clear_late_state", "lift_fence", "prune_archives", "seed"]
@@ -48,7 +49,7 @@ def _reseed(files: CheckpointFiles, journal: Journal) -> None:
 
 def _continue(files: CheckpointFiles, journal: Journal) -> None:
     """Put the watermark back to where it was, so that later rows are not late, and take the flushed state back."""
-    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    live = Checkpoint(files)
     if not journal.flushes:
         return
     entry = live.offsets(journal.batch_id)
@@ -56,9 +57,7 @@ def _continue(files: CheckpointFiles, journal: Journal) -> None:
     reached("offsets-continued")
     live.write_commit(journal.flush_batch_id, journal.watermark_ms)
     reached("commits-continued")
-    if files.exists(work.name("state")):
-        files.delete(live.name("state"))
-        files.move(work.name("state"), live.name("state"))
+    return_state(files, journal)
     reached("state-returned")
 
 
