@@ -5,11 +5,13 @@ The driver is started once for all of these tests, again only after a test in wh
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from spark_drain_store import DrainNotification, open_channel
@@ -141,6 +143,16 @@ def test_deadline_passed_before(running: Application) -> None:
     running.runs_on()
 
 
+def test_a_callback_before_the_flush_may_veto(running: Application) -> None:
+    (running.base / "veto").touch()
+    uuid_ = running.drains.write(queries="counts,files", **KEEP)
+    drain = running.drains.reaches(uuid_, "Failed", driver=running.driver)
+    assert drain["reason"] == "CallbackFailed"
+    assert "save raised RuntimeError: the model cannot be saved" in drain["message"]
+    (running.base / "veto").unlink()
+    running.runs_on()
+
+
 def test_malformed_notification_is_reported(running: Application) -> None:
     channel = open_channel(running.drains.location)
     channel.requests.write({"broken": '{"version": 1, "uuid": "broken"}'})
@@ -177,8 +189,11 @@ def test_drained_after_approval_then_an_incompatible_version_reads_on(running: A
     assert all('"logOffset"' in offset for query in queries.values() for offset in query["endOffsets"].values())
     for name in ("counts", "dedup", "files"):
         assert ids_in(running.base / "out" / name) == exactly(before), name
-    panes = {name for name in ("counts", "dedup") if any(row["pane"] for row in rows_in(running.base / "out" / name))}
-    assert panes == {"counts"}
+    windows = rows_in(running.base / "out/counts")
+    assert {row["pane"] for row in windows} == {True, False}
+    assert all(row["udf_pane"] is row["pane"] for row in windows)
+    assert not any(row["pane"] for row in rows_in(running.base / "out/dedup"))
+    _check_callbacks(running.base, drain)
     assert not (running.base / "main-returned").exists()
 
     unread = running.feed.add()
@@ -199,8 +214,19 @@ def test_drained_after_approval_then_an_incompatible_version_reads_on(running: A
     }
     for name in ("counts", "dedup", "files"):
         assert ids_in(running.base / "out" / name) == exactly(running.feed.ids), name
+    generations = {event: row["generation"] for row in rows_in(running.base / "out/counts") for event in row["ids"]}
+    assert {generations[event] for event in before} == {0}
+    assert {generations[event] for event in range(unread.start, len(running.feed.ids))} == {1}
     running.drains.clean_up()
     assert running.driver.wait() == 0, running.driver.tail()
+
+
+def _check_callbacks(base: Path, drain: dict[str, Any]) -> None:
+    before, after = (json.loads((base / f"{when}.json").read_text()) for when in ("before", "after"))
+    assert {(told["uuid"], told["mode"]) for told in (before, after)} == {(drain["uuid"], "Drain")}
+    assert before["queries"] == {"counts": {}, "dedup": {}, "files": {}}
+    assert after["queries"] == {query["name"]: query["endOffsets"] for query in drain["queries"]}
+    assert "tell_others did not return within 0.5 s" in drain["message"]
 
 
 def _approve(drains: Drains, uuid_: str) -> None:

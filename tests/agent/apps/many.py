@@ -3,11 +3,14 @@
 Usage: many.py BASE VERSION [with-strays]. Version 2 has another key and window, and so another state schema.
 """
 
+import json
 import sys
+import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from spark_drain_agent import DrainContext, is_drain_pane, on_drain
 
 from tests.agent.apps.sinks import counted, read, to_files
 
@@ -20,9 +23,30 @@ if version == "v1":
 else:
     keys, width = [(F.col("id") % 3).alias("third")], "45 seconds"
 
-counted(events, *keys, width=width).writeStream.queryName("counts").option(
-    "checkpointLocation", str(base / "checkpoints/counts")
-).foreachBatch(to_files(base / "out/counts", block=base / "block")).start()
+
+@on_drain
+def save(context: DrainContext) -> None:
+    if (base / "veto").exists():
+        raise RuntimeError("the model cannot be saved")
+    tell("before", context)
+
+
+@on_drain(when="after", timeout_seconds=0.5)
+def tell_others(context: DrainContext) -> None:
+    tell("after", context)
+    time.sleep(60)
+
+
+def tell(when: str, context: DrainContext) -> None:
+    queries = {query.name: query.end_offsets for query in context.queries}
+    (base / f"{when}.json").write_text(json.dumps({"uuid": context.uuid, "mode": context.mode, "queries": queries}))
+
+
+seen_by_udf = F.udf(lambda _: is_drain_pane(), "boolean")
+windows = counted(events, *keys, width=width).withColumn("udf_pane", seen_by_udf("count"))
+windows.writeStream.queryName("counts").option("checkpointLocation", str(base / "checkpoints/counts")).foreachBatch(
+    to_files(base / "out/counts", block=base / "block")
+).start()
 events.dropDuplicates(["id"]).writeStream.queryName("dedup").option("checkpointLocation", str(base / "checkpoints/dedup")).foreachBatch(
     to_files(base / "out/dedup")
 ).start()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent import is_drain_pane
+from spark_drain_agent import generation, is_drain_pane
 
 
 def read(spark: SparkSession, base: Path) -> DataFrame:
@@ -30,7 +30,8 @@ def to_files(folder: Path, *, block: Path | None = None, poison: Path | None = N
 
     def write(batch: DataFrame, batch_id: int) -> None:
         query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        rows = [json.dumps({**row.asDict(), "window": None, "pane": is_drain_pane()}, default=str) for row in batch.collect()]
+        told = {"window": None, "pane": is_drain_pane(), "generation": generation()}
+        rows = [json.dumps({**row.asDict(), **told}, default=str) for row in batch.collect()]
         if poison is not None and poison.exists() and is_drain_pane():
             raise RuntimeError("this window is poisonous")
         while block is not None and block.exists():
