@@ -1,6 +1,7 @@
 """The pipeline under test: counts numbered events per window; version 2 has another key, window, schema and number of partitions.
 
-Usage: app.py INPUT BASE VERSION. The sink is idempotent: one file per query id and batch id, replaced as a whole.
+Usage: app.py INPUT BASE VERSION. The sink is idempotent: one file per query id and batch id, replaced as a whole. BASE/shape.json may
+change windows and watermark.
 """
 
 import json
@@ -8,12 +9,16 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from spark_drain_agent import is_drain_pane
 
 source, base, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False}
+if (base / "shape.json").exists():
+    shape |= json.loads((base / "shape.json").read_text())
 out = base / "out"
 out.mkdir(exist_ok=True)
 
@@ -45,12 +50,13 @@ events = (
     spark.readStream.schema("id long, key string, at timestamp")
     .option("maxFilesPerTrigger", "1" if version == "v1" else "8")
     .json(source)
-    .withWatermark("at", "30 seconds")
+    .withWatermark("at", f"{shape['delay']} seconds")
 )
+window = (F.session_window if shape["sessions"] else F.window)("at", f"{shape['width'][version]} seconds")
 if version == "v1":
-    grouped = events.groupBy(F.window("at", "60 seconds"), "key")
+    grouped = events.groupBy(window, "key")
 else:
-    grouped = events.groupBy(F.window("at", "45 seconds"), (F.col("id") % 3).alias("third"), F.length("key").alias("width"))
+    grouped = events.groupBy(window, (F.col("id") % 3).alias("third"), F.length("key").alias("width"))
 counted = grouped.agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
 query = (
     counted.writeStream.queryName("ledger")

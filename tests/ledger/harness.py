@@ -39,16 +39,17 @@ def write_events(folder: Path) -> None:
 class Ledger:
     """What the sink holds, compared with the input."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, events: int = EVENTS) -> None:
+        self._events = events
         rows = [row for path in sorted((base / "out").glob("*.json")) for row in json.loads(path.read_text())]
         self.seen = Counter(i for row in rows for i in row["ids"])
         self.rows = rows
         assert all(row["count"] == len(row["ids"]) for row in rows)
 
     def verdict(self) -> str:
-        lost = [i for i in range(EVENTS) if self.seen[i] == 0]
+        lost = [i for i in range(self._events) if self.seen[i] == 0]
         doubled = [i for i, times in self.seen.items() if times > 1]
-        return f"records={EVENTS} lost={len(lost)} doubled={len(doubled)}"
+        return f"records={self._events} lost={len(lost)} doubled={len(doubled)}"
 
     def drain_panes(self) -> int:
         return sum(row["drain_pane"] for row in self.rows)
@@ -116,9 +117,9 @@ class Restarter:
             env=os.environ | {"JDK_JAVA_OPTIONS": QUICK_JAVA},
         )
 
-    def run(self, run: str, version: str, source: Path, base: Path, goal: str) -> dict[str, Any]:
+    def run(self, run: str, version: str, source: Path, base: Path, goal: str, **more: Any) -> dict[str, Any]:
         """Start the pipeline once; see restarter.py."""
-        return self._answer({"run": run, "version": version, "input": str(source), "base": str(base), "goal": goal})
+        return self._answer({"run": run, "version": version, "input": str(source), "base": str(base), "goal": goal, **more})
 
     def command(self, *arguments: str) -> dict[str, Any]:
         """Run ``python -m spark_drain_agent``; the outcome is the exit code, the detail what it printed."""

@@ -2,7 +2,8 @@
 
 Commands: {"arguments": [...]} runs the agent's command line; {"run": "plain"|"agent", "version", "input", "base",
 "goal": "finish"|"consume"} starts the pipeline. ``finish`` ends when the drain that is in the store is Drained; ``consume`` waits until
-all input is read and then drains. Answers {"outcome", "detail"} on stdout.
+all input is read and then drains; ``snapshot`` drains after "batches", and copies BASE to "copy" when the drain passes "point", which is
+what kill -9 would leave behind then. Answers {"outcome", "detail"} on stdout.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import io
 import json
 import os
 import runpy
+import shutil
 import sys
 import threading
 import time
@@ -19,7 +21,7 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from spark_drain_agent import launcher
+from spark_drain_agent import launcher, trace
 from spark_drain_agent.attachment import current_agent, install_hooks
 from spark_drain_agent.bypass import as_agent
 from spark_drain_store import DrainState, open_channel
@@ -60,7 +62,17 @@ def application_waits() -> bool:
     return agent is not None and agent.gate.user_is_waiting
 
 
-def control(command: dict[str, str], store: str, failures: list[str], over: threading.Event) -> None:
+snapshot: dict[str, Any] = {}
+"""The command that wants one, while it runs."""
+
+
+def take_snapshot(reached: str) -> None:
+    """Copy at the point; where the drain does not pass it, at the last one before somebody may remove the notification."""
+    if snapshot and reached in (snapshot["point"], "reporting") and not Path(snapshot["copy"]).exists():
+        shutil.copytree(snapshot["base"], snapshot["copy"])
+
+
+def control(command: dict[str, Any], store: str, failures: list[str], over: threading.Event) -> None:
     with as_agent():
         try:
             if command["goal"] == "consume":
@@ -72,6 +84,9 @@ def control(command: dict[str, str], store: str, failures: list[str], over: thre
                         query.stop()
                     return
                 drain_command(["--metadata-store", store, "drain", "write"])
+            if command["goal"] == "snapshot":
+                poll(lambda: len(list(Path(command["base"], "out").glob("*.json"))) >= command["batches"] or consumed(), "batches", over)
+                drain_command(["--metadata-store", store, "drain", "write"])
             poll(lambda: drained(store) and application_waits(), "the drain to end", over)
             shown = Drains.read(open_channel(store))
             print("SHOWN", json.dumps([report.as_object() for report in shown.reports.values()]), file=sys.stderr, flush=True)
@@ -81,10 +96,14 @@ def control(command: dict[str, str], store: str, failures: list[str], over: thre
             drain_command(["--metadata-store", store, "drain", "cleanup", "--all"])
 
 
-def run(command: dict[str, str]) -> dict[str, str]:
+def run(command: dict[str, Any]) -> dict[str, str]:
+    snapshot.clear()
+    if command["goal"] == "snapshot":
+        snapshot.update(command)
     store = f"file:{command['base']}/store"
     if SparkContext._jvm is not None:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
+        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.flush", command.get("flush", "Auto"))
     sys.argv = [str(APP), command["input"], command["base"], command["version"]]
     failures: list[str] = []
     over = threading.Event()
@@ -128,6 +147,7 @@ os.dup2(2, 1)
 with as_agent():
     SparkContext(master="local[1]", conf=None).stop()  # makes the JVM, so that properties can be set
 install_hooks(None)
+trace.observe(take_snapshot)
 for line in sys.stdin:
     command = json.loads(line)
     answer = run_command(command["arguments"]) if "arguments" in command else run(command)
