@@ -5,14 +5,24 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark_drain_store import DrainOptions, OperatorReport
 
 from spark_drain_agent import reasons
 from spark_drain_agent.spark_internals import LogicalOperator
 
-__all__ = ["BOUNDED_TRIGGERS", "PlanRejectedError", "QueryFacts", "QueryPlan", "check_options", "fingerprint", "plan_query"]
+__all__ = [
+    "BOUNDED_TRIGGERS",
+    "PlanRejectedError",
+    "QueryFacts",
+    "QueryPlan",
+    "check_options",
+    "fingerprint",
+    "measured",
+    "plan_query",
+    "residue",
+]
 
 BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
 _FILE_SINKS = frozenset({"parquet", "orc", "json", "csv", "text", "avro", "xml", "FileStreamSink"})
@@ -55,6 +65,8 @@ class QueryFacts:
         URI, or None for a temporary folder that Spark chose.
     async_progress
         Whether asynchronous progress tracking is on.
+    state_expires
+        Whether a transformWithState has state with a time to live.
     """
 
     label: str
@@ -64,6 +76,7 @@ class QueryFacts:
     operators: Sequence[LogicalOperator]
     checkpoint_location: str | None
     async_progress: bool = False
+    state_expires: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,9 +138,7 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     _check_shape(options, facts, bounded)
     if options.mode == "Stop":
         return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
-    operators = tuple(
-        OperatorReport(name=operator.name, disposition=_disposition(operator, facts.output_mode)) for operator in facts.operators
-    )
+    operators = tuple(OperatorReport(name=operator.name, disposition=_disposition(operator, facts)) for operator in facts.operators)
     forgotten = sorted({operator.name for operator in operators if operator.disposition == "forgotten"})
     if forgotten and options.state_loss_policy == "Refuse":
         raise PlanRejectedError(
@@ -166,16 +177,48 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
         )
 
 
-def _disposition(operator: LogicalOperator, output_mode: str) -> str:
+def _disposition(operator: LogicalOperator, facts: QueryFacts) -> str:
     """Return what an infinite watermark does to an operator's state.
 
-    Deduplication memory is evicted without being emitted: duplicates of old records would pass in the next version.
+    Deduplication memory is evicted without being emitted: duplicates of old records would pass in the next version. State with a time
+    to live expires at the end of time, and no code of the user's is called for it.
     """
     if operator.name.startswith("Deduplicate") or not operator.watermarked:
         return "forgotten"
-    if operator.name == "Aggregate" and output_mode == "Complete":
+    if operator.name == "Aggregate" and facts.output_mode == "Complete":
+        return "forgotten"
+    if operator.name.startswith("TransformWithState") and facts.state_expires:
         return "forgotten"
     return "flushed"
+
+
+def measured(planned: Sequence[OperatorReport], before: Sequence[int], after: Sequence[int]) -> tuple[OperatorReport, ...]:
+    """Return the operators with the state rows that Spark counted before and after the flush, as far as it did.
+
+    Only user code decides what its timers leave behind, so that an operator is residual shows after the flush and not in the plan.
+    """
+    found = []
+    for index, operator in enumerate(planned):
+        rows_after = after[index] if index < len(after) else None
+        left_over = bool(rows_after) and operator.disposition == "flushed"
+        found.append(
+            replace(
+                operator,
+                disposition="residual" if left_over else operator.disposition,
+                rows_before=before[index] if index < len(before) else None,
+                rows_after=rows_after,
+            )
+        )
+    return tuple(found)
+
+
+def residue(operators: Sequence[OperatorReport]) -> tuple[str, ...]:
+    """Return a warning for each operator of which rows outlived the flush although it was to empty them."""
+    return tuple(
+        f"{operator.rows_after} state rows of {operator.name} are left after every timer has fired: only the archive keeps them"
+        for operator in operators
+        if operator.disposition == "residual"
+    )
 
 
 def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> str:

@@ -139,14 +139,17 @@ class TrackedQuery:
         sink = self.captured.source
         if self.query is not None and self.live.sink == "FileStreamSink":
             sink = "FileStreamSink"
+        operators = self.internals.stateful_operators(self.captured)
+        transforms = any(operator.name.startswith("TransformWithState") for operator in operators)
         return QueryFacts(
             label=self.label,
             sink=sink,
             output_mode=self.captured.output_mode,
             trigger=self.captured.trigger,
-            operators=self.internals.stateful_operators(self.captured),
+            operators=operators,
             checkpoint_location=self.location,
             async_progress=(self.captured.option("asyncProgressTrackingEnabled") or "").lower() == "true",
+            state_expires=transforms and self.location is not None and self.checkpoint().state_expires,
         )
 
     def fingerprint(self) -> str:

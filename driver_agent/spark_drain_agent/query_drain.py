@@ -13,7 +13,7 @@ from spark_drain_agent import reasons
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.drain_pane import DRAIN_PANE_PROPERTY
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
-from spark_drain_agent.plan import PlanRejectedError, QueryPlan, plan_query
+from spark_drain_agent.plan import PlanRejectedError, QueryPlan, measured, plan_query, residue
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.steps.complete import complete, prepare
 from spark_drain_agent.steps.fence import is_fence
@@ -195,14 +195,7 @@ class QueryDrain:
         files = self._tracked.checkpoint_files()
         work = Checkpoint(files, journal.work)
         logs = work if files.exists(work.name("offsets")) else Checkpoint(files)
-        operators = tuple(
-            replace(
-                operator,
-                rows_before=self._rows_before[index] if index < len(self._rows_before) else None,
-                rows_after=rows_after[index] if index < len(rows_after) else None,
-            )
-            for index, operator in enumerate(self.report.operators)
-        )
+        operators = measured(self.report.operators, self._rows_before, rows_after)
         self.report = replace(
             self.report,
             id=self.report.id or str(json.loads(journal.metadata).get("id", "")),
@@ -213,6 +206,7 @@ class QueryDrain:
             end_offsets=_named(journal.sources, logs.offsets(journal.batch_id).offsets),
             watermark_ms=journal.watermark_ms,
             operators=operators,
+            warnings=(*self.report.warnings, *residue(operators)),
             archive=files.uri(journal.work) if files.exists(journal.work) else "",
             message="",
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from spark_drain_agent.plan import PlanRejectedError, QueryFacts, check_options, fingerprint, plan_query
+from spark_drain_agent.plan import PlanRejectedError, QueryFacts, check_options, fingerprint, measured, plan_query, residue
 from spark_drain_agent.spark_internals import LogicalOperator
-from spark_drain_store import DrainOptions
+from spark_drain_store import DrainOptions, OperatorReport
 
 FACTS = QueryFacts(
     label="query 'orders'",
@@ -40,6 +40,26 @@ def test_what_infinity_does_to_an_operator(operator: LogicalOperator, output_mod
     plan = plan_query(DrainOptions(state_loss_policy="Accept"), replace(FACTS, operators=(operator,), output_mode=output_mode))
     assert [(item.name, item.disposition) for item in plan.operators] == [(operator.name, disposition)]
     assert plan.flushes
+
+
+def test_state_with_a_time_to_live_expires_at_the_end_of_time() -> None:
+    timers = LogicalOperator("TransformWithStateInPySpark", watermarked=True, timers=True)
+    facts = replace(FACTS, operators=(timers, FACTS.operators[0]), state_expires=True)
+    plan = plan_query(DrainOptions(state_loss_policy="Accept"), facts)
+    assert [operator.disposition for operator in plan.operators] == ["forgotten", "flushed"]
+
+
+def test_rows_that_outlive_the_flush_are_residual() -> None:
+    planned = [OperatorReport(name="a", disposition="flushed"), OperatorReport(name="b", disposition="forgotten")]
+    found = measured(planned, (5, 7), (2, 7))
+    assert [(operator.disposition, operator.rows_before, operator.rows_after) for operator in found] == [
+        ("residual", 5, 2),
+        ("forgotten", 7, 7),
+    ]
+    (warning,) = residue(found)
+    assert "2 state rows of a" in warning
+    assert residue(measured(planned, (), ())) == ()
+    assert measured(planned, (5,), ())[0] == replace(planned[0], rows_before=5)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,20 @@ def copy_to_work(files: CheckpointFiles, journal: Journal) -> Journal:
     if files.exists(live.name("state")) and not files.exists(work.name("state")):
         files.move(live.name("state"), work.name("state"))
     reached("state-moved")
+    _keep_schemas_in_place(files, live, work)
     return write_journal(files, journal.at(JournalStep.COPIED))
+
+
+def _keep_schemas_in_place(files: CheckpointFiles, live: Checkpoint, work: Checkpoint) -> None:
+    """Leave a copy of the state schemas where they were.
+
+    The metadata of transformWithState names them by their whole path, so the flush, or state that is taken back, fails without (4.2).
+    """
+    for operator in files.names(work.name("state")):
+        schemas = f"state/{operator}/_stateSchema"
+        if files.exists(work.name(schemas)):
+            files.delete(live.name(schemas))
+            files.copy(work.name(schemas), live.name(schemas))
 
 
 def log_flush(files: CheckpointFiles, journal: Journal) -> Journal:
