@@ -157,11 +157,11 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
 
 
 def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> None:
-    if facts.checkpoint_location is None and not bounded:
+    if facts.checkpoint_location is None and not bounded and options.checkpoint_policy != "Keep":
+        way_out = "stop the application directly" if options.mode == "Stop" else "use checkpoint.policy 'Keep' to emit what is open and end"
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, "
-            "or stop the application directly",
+            f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, or {way_out}",
         )
     if facts.trigger in ("ContinuousTrigger", "RealTimeTrigger"):
         raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has a {facts.trigger}, which has no batches to drain")

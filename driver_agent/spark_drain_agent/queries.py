@@ -111,17 +111,33 @@ class TrackedQuery:
     location: str | None
     query: StreamingQuery | None = None
     files: CheckpointFiles | None = field(default=None, init=False)
+    _temporary: bool = field(default=False, init=False)
 
     @property
     def label(self) -> str:
         """How messages call the query."""
-        return f"query {self.captured.query_name!r}" if self.captured.query_name else f"query with checkpoint {self.location}"
+        if self.captured.query_name:
+            return f"query {self.captured.query_name!r}"
+        return f"query with checkpoint {self.location}" if self.location else f"unnamed query to {self.captured.source}"
 
     @property
     def live(self) -> LiveQuery:
         """The running query's execution."""
         assert self.query is not None
         return self.internals.live(self.query)
+
+    def keep_temporary_checkpoint(self) -> None:
+        """Let the checkpoint that Spark chose outlive the query, so that the flush finds it."""
+        if self.location is None:
+            self.live.delete_checkpoint_at_end(False)
+            self.location = self.live.checkpoint_root
+            self._temporary = True
+
+    def drop_temporary_checkpoint(self) -> None:
+        """Undo `keep_temporary_checkpoint`."""
+        if self._temporary:
+            self.live.delete_checkpoint_at_end(True)
+            self.location, self.files, self._temporary = None, None, False
 
     def checkpoint_files(self) -> CheckpointFiles:
         """Return the files of the checkpoint folder."""

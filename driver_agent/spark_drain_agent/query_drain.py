@@ -108,7 +108,8 @@ class QueryDrain:
         if not self._plan.bounded:
             self._frozen = freeze(self._tracked.live, keep_waiting)
             self._sources = tuple(self._tracked.live.sources)
-        self.report = replace(self.report, state=DrainState.STOPPING)
+            self._tracked.keep_temporary_checkpoint()
+        self.report = replace(self.report, state=DrainState.STOPPING, checkpoint_location=self._tracked.location or "")
 
     def wait_until_settled(self, keep_waiting: Callable[[], None]) -> None:
         """Wait until nothing is in flight."""
@@ -131,7 +132,8 @@ class QueryDrain:
         if self._frozen is not None:
             self._frozen.thaw()
             self._frozen = None
-        self.report = replace(self.report, state="Running")
+            self._tracked.drop_temporary_checkpoint()
+        self.report = replace(self.report, state="Running", checkpoint_location=self._tracked.location or "")
 
     def finish(self) -> None:
         """End the query and bring its checkpoint to the end of the drain; can be called again after a failure."""

@@ -333,6 +333,15 @@ class LiveQuery:
         """URI of the checkpoint folder."""
         return str(self._execution.resolvedCheckpointRoot())
 
+    def delete_checkpoint_at_end(self, delete: bool) -> None:
+        """Say whether the end of the query deletes its checkpoint folder, as Spark does with one that it chose itself."""
+        holder = self._execution.getClass()
+        while holder.getSimpleName() != "StreamExecution":
+            holder = holder.getSuperclass()
+        field = holder.getDeclaredField("deleteCheckpointOnStop")
+        field.setAccessible(True)
+        field.set(self._execution, delete)
+
     @property
     def sink(self) -> str:
         """Class of the sink without package."""

@@ -94,6 +94,10 @@ def test_bounded_queries_are_waited_for_and_need_no_checkpoint(trigger: str) -> 
     assert plan_query(DrainOptions(), replace(FACTS, trigger=trigger, checkpoint_location=None)).bounded
 
 
+def test_without_a_checkpoint_location_keep_promises_no_continuation() -> None:
+    assert plan_query(DrainOptions(checkpoint_policy="Keep"), replace(FACTS, checkpoint_location=None)).checkpoint_policy == "Keep"
+
+
 def test_foreach_batch_is_warned_of_batch_ids() -> None:
     (warning,) = plan_query(DrainOptions(), replace(FACTS, sink="foreachBatch")).warnings
     assert "batch ids start again at 0" in warning
@@ -103,7 +107,8 @@ def test_foreach_batch_is_warned_of_batch_ids() -> None:
     ("options", "facts", "reason", "way_out"),
     [
         (DrainOptions(), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "no checkpointLocation"),
-        (DrainOptions(mode="Stop"), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one"),
+        (DrainOptions(), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one, or use checkpoint.policy 'Keep'"),
+        (DrainOptions(mode="Stop"), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one, or stop the application"),
         (DrainOptions(), replace(FACTS, trigger="ContinuousTrigger"), "UnsupportedQuery", "ContinuousTrigger"),
         (DrainOptions(), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "RealTimeTrigger"),
         (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "switched off"),

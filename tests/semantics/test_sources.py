@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,7 @@ from spark_drain_store import DrainState, QueryReport
 
 from tests.semantics.operator_table import CLICKS, FIRST, SECOND
 from tests.semantics.warm import PROVIDERS, Application, Batches, Event, Input, read_all, until
+from tests.support.lines import lines_served
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -108,33 +106,6 @@ def test_rate(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
         assert int(seconds) > last
         last = int(seconds)
         assert counted_ids(sink) == Counter(range(50 * last))
-
-
-@contextmanager
-def lines_served(lines: list[str]) -> Iterator[tuple[str, int]]:
-    """Serve the lines to the first connection, and nothing to later ones."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        connections: list[socket.socket] = []
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                connections.append(connection)
-                if len(connections) == 1:
-                    connection.sendall("".join(f"{line}\n" for line in lines).encode())
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield server.getsockname()
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join()
-            for connection in connections:
-                connection.close()
 
 
 def test_socket(application: Begin, spark: SparkSession) -> None:
