@@ -10,6 +10,7 @@ from spark_drain_agent import reasons
 from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
 from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
 from spark_drain_agent.hold import Phase
+from spark_drain_agent.outputs import check_outputs
 from spark_drain_agent.plan import BOUNDED_TRIGGERS, PlanRejectedError, check_options
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.query_drain import QueryDrain
@@ -69,6 +70,7 @@ def _wait_until_in_place(drain: DrainContext) -> None:
 def _plan(drain: DrainContext) -> None:
     try:
         check_options(drain.options)
+        check_outputs(drain.options, drain.host.internals)
         candidates = _candidates(drain)
         drain.targets = [QueryDrain(item, drain.options, drain.uuid) for item in _selected(drain.options, candidates)]
         for target in drain.targets:

@@ -22,6 +22,7 @@ __all__ = [
     "measured",
     "plan_query",
     "residue",
+    "side_output_mode",
 ]
 
 BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
@@ -105,21 +106,15 @@ class QueryPlan:
 
 
 def check_options(options: DrainOptions) -> None:
-    """Refuse by name what this agent cannot carry out yet.
+    """Refuse by name what makes no sense together.
 
     Raises
     ------
     PlanRejectedError
         With reason ``UnsupportedOption``.
     """
-    for name, value, supported in (
-        ("mode", options.mode, ("Drain", "Stop")),
-        ("incompleteWindows.policy", options.incomplete_windows, ("Emit",)),
-    ):
-        if value not in supported:
-            raise PlanRejectedError(
-                reasons.UNSUPPORTED_OPTION, f"{name} {value!r} is not supported by this agent; use {' or '.join(map(repr, supported))}"
-            )
+    if options.mode == "CatchUp":
+        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, "mode 'CatchUp' is not supported by this agent; use 'Drain' or 'Stop'")
     if options.queries is not None and options.after_drain != "Keep":
         raise PlanRejectedError(
             reasons.UNSUPPORTED_OPTION, "draining only some queries needs afterDrain 'Keep', since the others would be stopped undrained"
@@ -139,6 +134,10 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     if options.mode == "Stop":
         return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
     operators = tuple(OperatorReport(name=operator.name, disposition=_disposition(operator, facts)) for operator in facts.operators)
+    if options.incomplete_windows == "Discard":
+        operators = tuple(
+            replace(operator, disposition="discarded") if operator.disposition == "flushed" else operator for operator in operators
+        )
     forgotten = sorted({operator.name for operator in operators if operator.disposition == "forgotten"})
     if forgotten and options.state_loss_policy == "Refuse":
         raise PlanRejectedError(
@@ -147,9 +146,11 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
             "that the next version would start "
             "without: set stateLossPolicy to 'Accept', or use mode 'Stop' to keep it",
         )
+    policy = _checkpoint_policy(options, facts)
     return QueryPlan(
-        checkpoint_policy=_checkpoint_policy(options, facts),
-        flushes=bool(facts.operators),
+        checkpoint_policy=policy,
+        # Batch ids go on only with a state of the next id, and a flush whose rows go nowhere is what makes an empty one.
+        flushes=bool(facts.operators) and (options.incomplete_windows != "Discard" or policy == "Continue"),
         bounded=bounded,
         operators=operators,
         warnings=_warnings(facts),
@@ -170,7 +171,7 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} sets asyncProgressTrackingEnabled, so its log may lag behind what it has written: drain needs it switched off",
         )
-    if options.mode == "Drain" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
+    if options.mode != "Stop" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} writes to the {facts.sink} sink, which Spark cannot restart to flush it: use mode 'Stop'",
@@ -239,6 +240,15 @@ def _warnings(facts: QueryFacts) -> tuple[str, ...]:
     if facts.sink == "foreachBatch":
         return (f"{facts.label} uses foreachBatch: batch ids start again at 0 after Reseed, so do not use them alone as a key",)
     return ()
+
+
+def side_output_mode(facts: QueryFacts) -> str:
+    """Return the output mode in which a query's open windows come out whole.
+
+    In update mode every change was emitted when it happened, and an aggregation ends its windows without a word.
+    """
+    whole = [(operator.name, operator.watermarked) for operator in facts.operators] == [("Aggregate", True)]
+    return "Append" if facts.output_mode == "Update" and whole else facts.output_mode
 
 
 def fingerprint(analyzed: str, spark_version: str) -> str:

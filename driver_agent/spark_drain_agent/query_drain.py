@@ -7,41 +7,55 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
-from spark_drain_store import DrainOptions, DrainState, QueryReport
+from spark_drain_store import DrainOptions, DrainState, OperatorReport, QueryReport
 
 from spark_drain_agent import reasons
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.drain_pane import DRAIN_PANE_PROPERTY
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
-from spark_drain_agent.plan import PlanRejectedError, QueryPlan, measured, plan_query, residue
+from spark_drain_agent.outputs import query_folder
+from spark_drain_agent.plan import PlanRejectedError, QueryPlan, measured, plan_query, residue, side_output_mode
 from spark_drain_agent.queries import TrackedQuery
-from spark_drain_agent.steps.complete import complete, prepare
+from spark_drain_agent.spark_internals.sinks import discard_once_at, unwritable, write_once_at
+from spark_drain_agent.steps.complete import Application, complete, prepare
+from spark_drain_agent.steps.export import export_state
 from spark_drain_agent.steps.fence import is_fence
 from spark_drain_agent.steps.flush import settle
 from spark_drain_agent.steps.freeze import FrozenQuery, freeze, terminate, wait_until_settled
 
-__all__ = ["QueryDrain", "RecoveryNeedsPreviousVersionError", "launcher", "version_check"]
+__all__ = ["QueryDrain", "RecoveryNeedsPreviousVersionError", "application"]
 
 
 class RecoveryNeedsPreviousVersionError(Exception):
     """A flush batch is pending that another version of the application had planned."""
 
 
-def launcher(tracked: TrackedQuery) -> Callable[[str], StreamingQuery]:
-    """Return the function that runs the query's writer for one batch on a checkpoint, marked as a drain pane."""
+def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], StreamingQuery]:
+    """Return what runs the flush batch of a query on a checkpoint, marked as a drain pane, into the sink that was asked for."""
+    internals, captured = tracked.internals, tracked.captured
+
+    def launch(checkpoint: str) -> StreamingQuery:
+        if journal.windows == "SideOutput":
+            mode = side_output_mode(tracked.facts())
+            return write_once_at(
+                internals, captured, checkpoint, output_mode=mode, path=journal.side_output, data_format=journal.side_output_format
+            )
+        if journal.windows == "Discard":
+            return discard_once_at(internals, captured, checkpoint)
+        return internals.launch_once_at(captured, checkpoint)
 
     def launch_once(checkpoint: str) -> StreamingQuery:
-        context = tracked.internals.context
+        context = internals.context
         context.setLocalProperty(DRAIN_PANE_PROPERTY, "true")
         try:
-            return tracked.internals.launch_once_at(tracked.captured, checkpoint)
+            return launch(checkpoint)
         finally:
             context.setLocalProperty(DRAIN_PANE_PROPERTY, None)  # type: ignore[arg-type]  # PySpark removes a property by None
 
     return launch_once
 
 
-def version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
+def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
     """Return the check that this version of the query is the one whose flush batch is pending."""
 
     def check(journal: Journal) -> None:
@@ -53,6 +67,15 @@ def version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
             )
 
     return check
+
+
+def application(tracked: TrackedQuery, journal: Journal) -> Application:
+    """Return what the steps on a query's checkpoint need of this application."""
+
+    def export(journal: Journal) -> None:
+        export_state(tracked.internals.session, tracked.checkpoint_files().root, journal.batch_id, journal.state_export)
+
+    return Application(_launcher(tracked, journal), _version_check(tracked), export)
 
 
 class QueryDrain:
@@ -96,11 +119,28 @@ class QueryDrain:
                 reasons.UNSUPPORTED_QUERY,
                 f"{self.label} keeps state in an operator that this agent does not know: use mode 'Stop' to keep it",
             )
+        self._check_outputs(plan)
         self._plan = plan
         self.report = replace(
             self.report, checkpoint_policy=plan.checkpoint_policy, operators=plan.operators, warnings=plan.warnings, state="Running"
         )
         return plan
+
+    def _check_outputs(self, plan: QueryPlan) -> None:
+        options, tracked = self._options, self._tracked
+        if options.incomplete_windows == "SideOutput" and plan.flushes:
+            obstacle = unwritable(tracked.internals, tracked.captured, options.side_output_format)
+            if obstacle:
+                raise PlanRejectedError(
+                    reasons.UNSUPPORTED_OPTION,
+                    f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not do for {self.label}: {obstacle}",
+                )
+        if options.state_export_path is not None and int(tracked.internals.spark_version.split(".")[0]) < 4:
+            raise PlanRejectedError(
+                reasons.UNSUPPORTED_OPTION,
+                f"stateExport.path {options.state_export_path!r} needs the state reader of Spark 4.0 or newer, and this is Spark "
+                f"{tracked.internals.spark_version}: leave stateExport out",
+            )
 
     def freeze(self, keep_waiting: Callable[[], None]) -> None:
         """Take the sources away; a bounded query is left to run to its end."""
@@ -148,18 +188,32 @@ class QueryDrain:
             terminate(self._frozen.live, checkpoint)
         journal = read_journal(files)
         if journal is None or journal.uuid != self._uuid:
-            settle(files, launcher(tracked))
+            settle(files, lambda folder: tracked.internals.launch_once_at(tracked.captured, folder))
             journal = self._begin(journal)
         if journal is None:
+            self._export_kept(checkpoint)
             self._describe_end(checkpoint.newest_commit, checkpoint)
             return
-        completed = complete(files, journal, launcher(tracked), version_check(tracked), self._options.retain_archives)
+        completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
         self._describe_drained(completed.journal, completed.rows_after)
+
+    def _export_kept(self, checkpoint: Checkpoint) -> None:
+        """Export what mode Stop keeps."""
+        batch_id, root = checkpoint.newest_commit, self._options.state_export_path
+        if root is None or batch_id is None or not checkpoint.files.exists(checkpoint.name("state")):
+            return
+        target = self._folder(root, checkpoint.metadata or "{}")
+        export_state(self._tracked.internals.session, checkpoint.files.root, batch_id, target)
+        self.report = replace(self.report, state_export=target)
+
+    def _folder(self, root: str, metadata: str) -> str:
+        query_id = str(json.loads(metadata).get("id", ""))
+        return query_folder(self._tracked.internals.qualified(root), self._tracked.captured.query_name, query_id)
 
     def _begin(self, previous: Journal | None) -> Journal | None:
         """Write the journal of a settled checkpoint; None where there is nothing to do to it."""
         tracked, checkpoint = self._tracked, self._tracked.checkpoint()
-        plan = self._plan or self.plan()
+        plan, options = self._plan or self.plan(), self._options
         batch_id, metadata = checkpoint.newest_commit, checkpoint.metadata
         if plan.checkpoint_policy == "" or batch_id is None or batch_id < 0 or metadata is None or is_fence(metadata):
             return None
@@ -180,6 +234,11 @@ class QueryDrain:
                 application=tracked.internals.application_id,
                 generation=(previous.generation if previous else 0) + 1,
                 flushes=plan.flushes,
+                windows=options.incomplete_windows,
+                side_output=self._folder(options.side_output_path, metadata) if options.side_output_path and plan.flushes else "",
+                side_output_format=options.side_output_format,
+                state_export=self._folder(options.state_export_path, metadata) if options.state_export_path and plan.operators else "",
+                state_rows=self._rows_before,
             ),
         )
 
@@ -197,7 +256,8 @@ class QueryDrain:
         files = self._tracked.checkpoint_files()
         work = Checkpoint(files, journal.work)
         logs = work if files.exists(work.name("offsets")) else Checkpoint(files)
-        operators = measured(self.report.operators, self._rows_before, rows_after)
+        operators = measured(self.report.operators, journal.state_rows, rows_after)
+        archive = files.uri(journal.work) if files.exists(journal.work) else ""
         self.report = replace(
             self.report,
             id=self.report.id or str(json.loads(journal.metadata).get("id", "")),
@@ -209,9 +269,20 @@ class QueryDrain:
             watermark_ms=journal.watermark_ms,
             operators=operators,
             warnings=(*self.report.warnings, *residue(operators)),
-            archive=files.uri(journal.work) if files.exists(journal.work) else "",
-            message="",
+            archive=archive,
+            side_output=journal.side_output,
+            state_export=journal.state_export,
+            message=_discarded(operators, "" if journal.flushes else archive) if journal.windows == "Discard" else "",
         )
+
+
+def _discarded(operators: tuple[OperatorReport, ...], archive: str) -> str:
+    """Say how much was let go, and where it still is."""
+    rows = [operator.rows_before for operator in operators if operator.disposition == "discarded"]
+    if not rows:
+        return ""
+    counted = "an unknown number of" if None in rows else str(sum(row or 0 for row in rows))
+    return f"{counted} state rows were discarded" + (f"; {archive} keeps them" if archive else "")
 
 
 def _named(sources: tuple[str, ...], offsets: tuple[str, ...]) -> dict[str, str]:

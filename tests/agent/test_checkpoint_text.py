@@ -178,6 +178,16 @@ def test_a_journal_is_read_as_it_was_written(tmp_path: Path, step: JournalStep) 
     assert read_journal(files) is None
 
 
+def test_a_journal_of_an_older_agent_may_have_fewer_fields(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    write_journal(files, dataclasses.replace(JOURNAL, windows="Discard", state_rows=(3, 4)))
+    assert read_journal(files) == dataclasses.replace(JOURNAL, windows="Discard", state_rows=(3, 4))
+    newer = ("windows", "side_output", "side_output_format", "state_export", "state_rows")
+    old = {name: value for name, value in dataclasses.asdict(JOURNAL).items() if name not in newer}
+    files.write("_drain/journal", json.dumps(old))
+    assert read_journal(files) == JOURNAL
+
+
 def test_a_journal_of_a_newer_agent_may_have_more_fields(tmp_path: Path) -> None:
     files = files_in(tmp_path)
     write_journal(files, JOURNAL)

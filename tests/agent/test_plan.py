@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from spark_drain_agent.plan import PlanRejectedError, QueryFacts, check_options, fingerprint, measured, plan_query, residue
+from spark_drain_agent.plan import (
+    PlanRejectedError, QueryFacts, check_options, fingerprint, measured, plan_query, residue, side_output_mode,
+)
 from spark_drain_agent.spark_internals import LogicalOperator
 from spark_drain_store import DrainOptions, OperatorReport
 
@@ -80,6 +82,29 @@ def test_checkpoint_policy(asked: str, sink: str, planned: str) -> None:
     assert plan_query(DrainOptions(checkpoint_policy=asked), replace(FACTS, sink=sink)).checkpoint_policy == planned
 
 
+@pytest.mark.parametrize(("checkpoint_policy", "flushes"), [("Reseed", False), ("Continue", True), ("Keep", False)])
+def test_discarded_state_is_flushed_only_where_batch_ids_go_on(checkpoint_policy: str, flushes: bool) -> None:
+    options = DrainOptions(incomplete_windows="Discard", checkpoint_policy=checkpoint_policy, state_loss_policy="Accept")
+    plan = plan_query(options, replace(FACTS, operators=(*FACTS.operators, DEDUPLICATES)))
+    assert [operator.disposition for operator in plan.operators] == ["discarded", "forgotten"]
+    assert plan.flushes is flushes
+
+
+@pytest.mark.parametrize(
+    ("output_mode", "operators", "side"),
+    [
+        ("Append", FACTS.operators, "Append"),
+        ("Update", FACTS.operators, "Append"),
+        ("Update", (LogicalOperator("Aggregate", watermarked=False),), "Update"),
+        ("Update", (LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=True, timers=True),), "Update"),
+        ("Update", (*FACTS.operators, DEDUPLICATES), "Update"),
+        ("Complete", FACTS.operators, "Complete"),
+    ],
+)
+def test_output_mode_of_the_side_output(output_mode: str, operators: tuple[LogicalOperator, ...], side: str) -> None:
+    assert side_output_mode(replace(FACTS, output_mode=output_mode, operators=operators)) == side
+
+
 def test_a_query_without_state_is_not_flushed() -> None:
     assert not plan_query(DrainOptions(), replace(FACTS, operators=())).flushes
 
@@ -136,8 +161,6 @@ def test_refused_queries(options: DrainOptions, facts: QueryFacts, reason: str, 
     ("options", "words"),
     [
         (DrainOptions(mode="CatchUp"), "mode 'CatchUp' is not supported by this agent; use 'Drain' or 'Stop'"),
-        (DrainOptions(incomplete_windows="SideOutput"), "incompleteWindows.policy 'SideOutput' is not supported by this agent; use 'Emit'"),
-        (DrainOptions(incomplete_windows="Discard"), "incompleteWindows.policy 'Discard'"),
         (DrainOptions(queries=("a",)), "afterDrain 'Keep'"),
         (DrainOptions(queries=("a",), after_drain="Delete"), "afterDrain 'Keep'"),
     ],

@@ -61,7 +61,11 @@ def test_options_are_read_with_their_defaults_resolved(mode: str, options: Mappi
         ),
         ("Drain", {"incompleteWindows.sideOutput.path": "p"}, "'incompleteWindows.sideOutput.path' (value 'p') must be absent unless"),
         ("Drain", {"incompleteWindows.sideOutput.format": "json"}, "'incompleteWindows.policy' is SideOutput, not Emit"),
-        ("Stop", {"incompleteWindows.sideOutput.path": "p"}, "option 'incompleteWindows.sideOutput.path' (value 'p') must be absent with mode"),
+        (
+            "Stop",
+            {"incompleteWindows.sideOutput.path": "p"},
+            "option 'incompleteWindows.sideOutput.path' (value 'p') must be absent with mode",
+        ),
         ("Drain", {"stateExport.path": " "}, "option 'stateExport.path' must not be empty"),
         ("Drain", {"stateLossPolicy": "Ignore"}, "option 'stateLossPolicy' must be one of Refuse, Accept, not 'Ignore'"),
         ("Drain", {"execution": "Later"}, "option 'execution' must be one of Immediate, AfterApproval, PlanOnly, not 'Later'"),

@@ -168,6 +168,10 @@ class SparkInternals:
         """Return a session configuration entry."""
         return str(self.session.conf.get(name, default))
 
+    def sql_conf(self) -> Any:
+        """Return the session's SQLConf."""
+        return self._jsession.sessionState().conf()
+
     def hadoop_conf(self) -> Any:
         """Return a Hadoop Configuration with the session's ``spark.hadoop`` settings."""
         return self._jsession.sessionState().newHadoopConf()
@@ -199,8 +203,8 @@ class SparkInternals:
         A logged but uncommitted batch is executed again; without one, Spark would plan a new batch from unread data, so callers
         make sure that there is one.
         """
-        constructor = captured.dataset.getClass().getMethod("writeStream", self._array(self.jvm.java.lang.Class))
-        jwriter = constructor.invoke(captured.dataset, self._array(self.jvm.java.lang.Object))
+        constructor = captured.dataset.getClass().getMethod("writeStream", self.array(self.jvm.java.lang.Class))
+        jwriter = constructor.invoke(captured.dataset, self.array(self.jvm.java.lang.Object))
         for field in jwriter.getClass().getDeclaredFields():
             if str(field.getName()) in captured.fields:
                 field.setAccessible(True)
@@ -208,7 +212,8 @@ class SparkInternals:
         jwriter = jwriter.option("checkpointLocation", checkpoint).trigger(self.jvm.org.apache.spark.sql.streaming.Trigger.Once())
         return captured.python_query(captured.launch(jwriter))
 
-    def _array(self, of: Any) -> Any:
+    def array(self, of: Any) -> Any:
+        """Return an empty Java array, for calls by reflection."""
         gateway = self.context._gateway
         assert gateway is not None
         return gateway.new_array(of, 0)
@@ -221,6 +226,10 @@ class SparkInternals:
             if not base or not captured.query_name:
                 return None
             location = self.jvm.org.apache.hadoop.fs.Path(base, captured.query_name).toString()
+        return self.qualified(location)
+
+    def qualified(self, location: str) -> str:
+        """Return a path with the scheme and authority that Hadoop gives it."""
         path = self.jvm.org.apache.hadoop.fs.Path(location)
         return str(path.getFileSystem(self.hadoop_conf()).makeQualified(path).toString())
 

@@ -13,7 +13,26 @@ from spark_drain_agent.steps.flush import LaunchOnce, copy_to_work, flush, log_f
 from spark_drain_agent.steps.seed import lift_fence, prune_archives, seed
 from spark_drain_agent.trace import reached
 
-__all__ = ["Completed", "complete", "prepare"]
+__all__ = ["Application", "Completed", "complete", "prepare"]
+
+
+@dataclass(frozen=True)
+class Application:
+    """What the steps on a checkpoint need of the application whose query it is.
+
+    Parameters
+    ----------
+    launch_once
+        Starts the query's writer for the flush batch.
+    check_version
+        Raises when this application is not the version that planned the flush; asked only where a batch must run.
+    export
+        Writes the state to ``journal.state_export``.
+    """
+
+    launch_once: LaunchOnce
+    check_version: Callable[[Journal], None]
+    export: Callable[[Journal], None]
 
 
 @dataclass(frozen=True)
@@ -39,23 +58,15 @@ def prepare(files: CheckpointFiles, journal: Journal) -> Journal:
     return written
 
 
-def complete(
-    files: CheckpointFiles,
-    journal: Journal,
-    launch_once: LaunchOnce,
-    check_version: Callable[[Journal], None],
-    retain_archives: int | None = None,
-) -> Completed:
+def complete(files: CheckpointFiles, journal: Journal, application: Application, retain_archives: int | None = None) -> Completed:
     """Do what the journal says is still missing.
 
     Parameters
     ----------
     files, journal
         The checkpoint and its journal, at any step.
-    launch_once
-        Starts the query's writer for one batch.
-    check_version
-        Raises when this application is not the version that planned the flush; asked only where a batch must run.
+    application
+        What only the application can do.
     retain_archives
         See `prune_archives`.
 
@@ -63,23 +74,26 @@ def complete(
     ------
     FlushError
         The flush batch failed; call again to retry.
+    ExportError
+        The state could not be exported; call again to retry.
     """
     rows_after: tuple[int, ...] = ()
     if journal.step < JournalStep.FENCED:
         journal = fence(files, journal)
+    if journal.state_export and journal.step < JournalStep.COPIED and files.exists("state"):
+        application.export(journal)  # before the state is moved: transformWithState's metadata names its schema by its whole path
+        reached("state-exported")
+    if journal.copies and journal.step < JournalStep.COPIED:
+        journal = copy_to_work(files, journal)
     if journal.flushes:
-        if journal.step < JournalStep.COPIED:
-            journal = copy_to_work(files, journal)
         if journal.step < JournalStep.FLUSH_LOGGED:
             journal = log_flush(files, journal)
         if journal.step < JournalStep.FLUSHED:
             if Checkpoint(files, journal.work).newest_commit != journal.flush_batch_id:
-                check_version(journal)
-            result = flush(files, journal, launch_once)
+                application.check_version(journal)
+            result = flush(files, journal, application.launch_once)
             journal, rows_after = result.journal, result.rows_after
     if journal.step < JournalStep.SEEDED:
-        if not journal.flushes and journal.checkpoint_policy == "Reseed" and journal.step < JournalStep.COPIED:
-            journal = copy_to_work(files, journal)
         journal = seed(files, journal)
     if journal.step < JournalStep.DONE:
         journal = lift_fence(files, journal)
