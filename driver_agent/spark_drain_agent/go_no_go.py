@@ -46,12 +46,16 @@ def commit_to_drain(drain: DrainContext) -> None:
     """
     drain.reporter.change(state=DrainState.ACKNOWLEDGED, reason="", message="")
     drain.options = parse_options(drain)
+    caught_up = False
     while True:
         try:
             with drain.timed("plan"):
                 _wait_until_in_place(drain)
                 _plan(drain)
             _wait_for_approval(drain)
+            if drain.options.mode == "CatchUp" and not caught_up:
+                _catch_up(drain)
+                caught_up = True  # a store that is away afterwards does not make the request a later one
             _freeze_and_decide(drain)
             return
         except _StoreAwayError:
@@ -142,6 +146,24 @@ def _wait_for_approval(drain: DrainContext) -> None:
         while not drain.notification.approved:
             drain.keep_waiting()
             time.sleep(POLL_SECONDS)
+
+
+def _catch_up(drain: DrainContext) -> None:
+    """Read on to the latest offsets of this moment, in all queries at once."""
+    try:
+        with drain.timed("catchUp"):
+            under_way = [target.catch_up(drain.keep_waiting) for target in drain.targets]
+            drain.reporter.change(
+                reason=reasons.CATCHING_UP,
+                message=f"{', '.join(target.label for target in drain.targets)}: reading on to the latest offsets of this moment",
+            )
+            for catch_up in under_way:
+                if catch_up is not None:
+                    catch_up.wait()
+    except PlanRejectedError as error:
+        raise DrainEndedError(DrainState.REJECTED, error.reason, str(error)) from error
+    except (QueryEndedError, UnknownCheckpointFormatError, JavaError, OSError) as error:
+        raise _explained(error) from error
 
 
 def _freeze_and_decide(drain: DrainContext) -> None:

@@ -113,8 +113,6 @@ def check_options(options: DrainOptions) -> None:
     PlanRejectedError
         With reason ``UnsupportedOption``.
     """
-    if options.mode == "CatchUp":
-        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, "mode 'CatchUp' is not supported by this agent; use 'Drain' or 'Stop'")
     if options.queries is not None and options.after_drain != "Keep":
         raise PlanRejectedError(
             reasons.UNSUPPORTED_OPTION, "draining only some queries needs afterDrain 'Keep', since the others would be stopped undrained"

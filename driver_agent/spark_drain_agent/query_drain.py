@@ -17,6 +17,8 @@ from spark_drain_agent.outputs import query_folder
 from spark_drain_agent.plan import PlanRejectedError, QueryPlan, measured, plan_query, residue, side_output_mode
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.spark_internals.sinks import discard_once_at, unwritable, write_once_at
+from spark_drain_agent.spark_internals.sources import mute_sources
+from spark_drain_agent.steps.catch_up import CatchUp, MuteSourceError
 from spark_drain_agent.steps.complete import Application, complete, prepare
 from spark_drain_agent.steps.export import export_state
 from spark_drain_agent.steps.fence import is_fence
@@ -120,6 +122,8 @@ class QueryDrain:
                 f"{self.label} keeps state in an operator that this agent does not know: use mode 'Stop' to keep it",
             )
         self._check_outputs(plan)
+        if self._options.mode == "CatchUp" and not plan.bounded:
+            self._refuse_mute(", ".join(mute_sources(self._tracked.live)))
         self._plan = plan
         self.report = replace(
             self.report, checkpoint_policy=plan.checkpoint_policy, operators=plan.operators, warnings=plan.warnings, state="Running"
@@ -141,6 +145,25 @@ class QueryDrain:
                 f"stateExport.path {options.state_export_path!r} needs the state reader of Spark 4.0 or newer, and this is Spark "
                 f"{tracked.internals.spark_version}: leave stateExport out",
             )
+
+    def _refuse_mute(self, sources: str) -> None:
+        if sources:
+            raise PlanRejectedError(
+                reasons.UNSUPPORTED_QUERY,
+                f"{self.label} reads {sources}, which cannot say how far its data goes: use mode 'Drain', which reads no further",
+            )
+
+    def catch_up(self, keep_waiting: Callable[[], None]) -> CatchUp | None:
+        """Note how far the sources' data goes now; None for a bounded query, which knows its end."""
+        assert self._plan is not None
+        if self._plan.bounded:
+            return None
+        tracked = self._tracked
+        try:
+            return CatchUp(tracked.internals, tracked.live, tracked.checkpoint(), keep_waiting)
+        except MuteSourceError as error:  # a query that had just been started had no sources yet when it was planned
+            self._refuse_mute(str(error))
+            raise
 
     def freeze(self, keep_waiting: Callable[[], None]) -> None:
         """Take the sources away; a bounded query is left to run to its end."""

@@ -76,7 +76,6 @@ KEEP = {"afterDrain": "Keep"}
 @pytest.mark.parametrize(
     ("mode", "options", "reason", "words"),
     [
-        ("CatchUp", {}, "UnsupportedOption", "mode 'CatchUp' is not supported"),
         ("Drain", {"queries": "counts"}, "UnsupportedOption", "afterDrain 'Keep'"),
         ("Drain", {"queries": "counts,nobody", **KEEP}, "UnknownQuery", "queries nobody are not running"),
         ("Drain", {"queries": "dedup", **KEEP}, "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),

@@ -138,6 +138,7 @@ def test_foreach_batch_is_warned_of_batch_ids() -> None:
         (DrainOptions(), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "RealTimeTrigger"),
         (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "switched off"),
         (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
+        (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
         (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
         (DrainOptions(), replace(FACTS, output_mode="Complete"), "StateWouldBeLost", "use mode 'Stop' to keep it"),
         (DrainOptions(checkpoint_policy="Reseed"), replace(FACTS, sink="parquet"), "CheckpointPolicyUnsafe", "use 'Auto' or 'Continue'"),
@@ -160,7 +161,6 @@ def test_refused_queries(options: DrainOptions, facts: QueryFacts, reason: str, 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (DrainOptions(mode="CatchUp"), "mode 'CatchUp' is not supported by this agent; use 'Drain' or 'Stop'"),
         (DrainOptions(queries=("a",)), "afterDrain 'Keep'"),
         (DrainOptions(queries=("a",), after_drain="Delete"), "afterDrain 'Keep'"),
     ],
@@ -172,7 +172,7 @@ def test_refused_options(options: DrainOptions, words: str) -> None:
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize("options", [DrainOptions(), DrainOptions(mode="Stop"), DrainOptions(queries=("a",), after_drain="Keep")])
+@pytest.mark.parametrize("options", [DrainOptions(), DrainOptions(mode="CatchUp"), DrainOptions(queries=("a",), after_drain="Keep")])
 def test_accepted_options(options: DrainOptions) -> None:
     check_options(options)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from spark_drain_agent.agent import Agent
-from spark_drain_agent.attachment import attach, current_agent
+from spark_drain_agent.attachment import attach, current_agent, install_hooks
 from spark_drain_agent.hold import Phase
 from spark_drain_agent.queries import QueryRegistry
 
@@ -78,8 +78,10 @@ def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])  # workers import what a query's functions are in
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    install_hooks(None)
     builder = SparkSession.builder.master("local[2]")
     settings = {
+        "spark.sparkdrain.store": drains.location,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
@@ -93,7 +95,7 @@ def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     try:
-        attach(session, drains.location)
+        attach(session)  # the conf says which store: the hooks of an earlier session of this process do not know of this one's
         yield Warm(session, drains)
     finally:
         session.stop()

@@ -357,10 +357,15 @@ class LiveQuery:
         return str(self._execution.sink().getClass().getSimpleName()).rstrip("$")
 
     @property
-    def sources(self) -> list[str]:
-        """Descriptions of the sources, in the order of the offset log; empty before the first plan."""
+    def streams(self) -> list[Any]:
+        """The sources, in the order of the offset log; empty before the first plan."""
         found = self._execution.sources()
-        return [str(found.apply(index).toString()) for index in range(found.size())]
+        return [found.apply(index) for index in range(found.size())]
+
+    @property
+    def sources(self) -> list[str]:
+        """Descriptions of the sources, in the order of the offset log."""
+        return [str(stream.toString()) for stream in self.streams]
 
     def take_sources(self) -> Any:
         """Take the sources away, so that no new batch reads data, and return them for `put_sources`; call it under the lock."""
