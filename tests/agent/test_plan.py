@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 from spark_drain_agent.plan import (
-    PlanRejectedError, QueryFacts, check_options, fingerprint, measured, plan_query, residue, side_output_mode,
+    PlanRejectedError,
+    QueryFacts,
+    check_options,
+    fingerprint,
+    measured,
+    plan_query,
+    residue,
+    side_output_mode,
 )
 from spark_drain_agent.spark_internals import LogicalOperator
 from spark_drain_store import DrainOptions, OperatorReport

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from spark_drain_agent import attachment, hooks
 from spark_drain_agent.agent import Agent
-from spark_drain_agent.attachment import attach, current_agent, install_hooks
 from spark_drain_agent.hold import Phase
 from spark_drain_agent.queries import QueryRegistry
 
 from tests.agent.harness import Drains, eventually
+from tests.workshop.repository import ROOT
 
 __all__ = ["Warm", "warm_session"]
 
@@ -38,7 +42,7 @@ class Warm:
     @property
     def agent(self) -> Agent:
         """The agent of this process."""
-        found = current_agent()
+        found = attachment.current_agent()
         assert found is not None
         return found
 
@@ -71,31 +75,46 @@ class Warm:
         self.agent.registry = QueryRegistry()
 
 
+HOOKED = (
+    (SparkSession, ("__init__", "stop")),
+    (SparkContext, ("stop",)),
+    (DataStreamWriter, ("start", "toTable")),
+    (StreamingQuery, ("awaitTermination", "isActive", "stop")),
+    (StreamingQueryManager, ("awaitAnyTermination",)),
+)
+
+
 @contextmanager
 def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
-    """Make a session in this process; stop it at the end."""
+    """Make a session in this process; at the end it is stopped, and PySpark is as it was before."""
     drains = Drains(base / "store")
-    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])  # workers import what a query's functions are in
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    install_hooks(None)
-    builder = SparkSession.builder.master("local[2]")
-    settings = {
-        "spark.sparkdrain.store": drains.location,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(base / "warehouse"),
-        **confs,
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        attach(session)  # the conf says which store: the hooks of an earlier session of this process do not know of this one's
-        yield Warm(session, drains)
-    finally:
-        session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))  # workers import what a query's functions are in
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        for holder, names in HOOKED:
+            for name in names:
+                patch.setattr(holder, name, vars(holder)[name])
+        patch.setattr(hooks, "_installed", False)
+        patch.setattr(attachment, "_agent", None)
+        builder = SparkSession.builder.master("local[2]")
+        settings = {
+            "spark.sparkdrain.store": drains.location,
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": str(base / "warehouse"),
+            **confs,
+        }
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        try:
+            attachment.attach(session)
+            yield Warm(session, drains)
+        finally:
+            session.stop()
+            Warm(session, drains).agent.close()
