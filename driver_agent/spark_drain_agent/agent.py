@@ -22,7 +22,7 @@ from spark_drain_agent.hold import Gate, Phase
 from spark_drain_agent.identity import Identity
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.queries import HeldQuery, QueryRegistry, TrackedQuery
-from spark_drain_agent.query_drain import launcher, version_check
+from spark_drain_agent.query_drain import application
 from spark_drain_agent.spark_internals import JavaError, SparkInternals, UnsupportedSparkError
 from spark_drain_agent.steps.complete import complete
 from spark_drain_agent.steps.fence import can_undo, undo
@@ -210,7 +210,7 @@ class Agent:
             return False
         LOG.info("%s: drain %s was interrupted after its flush had begun: finished now", tracked.label, journal.uuid)
         with as_agent():
-            complete(files, journal, launcher(tracked), version_check(tracked))
+            complete(files, journal, application(tracked, journal))
             # The flush was a query of this session: without this, the user's awaitAnyTermination would return for it.
             tracked.internals.session.streams.resetTerminated()
         return False

@@ -85,6 +85,20 @@ class Checkpoint:
         """Return the name of a part (``offsets``, ``state`` ...) relative to the checkpoint's root."""
         return self._prefix + part
 
+    @property
+    def state_expires(self) -> bool:
+        """Whether a transformWithState keeps state with a time to live, as Spark notes it beside the state of the newest batches."""
+        return any(self._expires(f"state/{operator}/_metadata/v2") for operator in self.files.names(self.name("state")))
+
+    def _expires(self, operator_metadata: str) -> bool:
+        newest = self._newest(operator_metadata)
+        _, _, line = ((newest is not None and self.files.read(self.name(f"{operator_metadata}/{newest}"))) or "").partition("\n")
+        try:
+            properties = json.loads(json.loads(line)["operatorPropertiesJson"] or "{}")
+            return any(variable["ttlEnabled"] for variable in properties.get("stateVariables", ()))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False
+
     def _newest(self, log: str) -> int | None:
         ids = [int(name) for name in self.files.names(self.name(log)) if name.lstrip("-").isdigit()]
         return max(ids, default=None)

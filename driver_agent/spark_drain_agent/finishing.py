@@ -16,6 +16,7 @@ from spark_drain_agent.plan import PlanRejectedError
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.query_drain import QueryDrain, RecoveryNeedsPreviousVersionError
 from spark_drain_agent.spark_internals import JavaError
+from spark_drain_agent.steps.export import ExportError
 from spark_drain_agent.steps.flush import FlushError
 from spark_drain_agent.trace import LOG, reached
 
@@ -26,6 +27,7 @@ _RETRY_SECONDS = (1.0, 3.0, 10.0, 30.0)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (RecoveryNeedsPreviousVersionError, reasons.RECOVERY_NEEDS_PREVIOUS_VERSION),
     (FlushError, reasons.FLUSH_FAILED),
+    (ExportError, reasons.STATE_EXPORT_FAILED),
     (JavaError, reasons.CHECKPOINT_UNWRITABLE),
     (OSError, reasons.CHECKPOINT_UNWRITABLE),
     (MalformedJournalError, reasons.CHECKPOINT_UNWRITABLE),

@@ -11,6 +11,7 @@ from spark_drain_agent.callbacks import CallbackError, call_back
 from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
 from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
 from spark_drain_agent.hold import Phase
+from spark_drain_agent.outputs import check_outputs
 from spark_drain_agent.plan import BOUNDED_TRIGGERS, PlanRejectedError, check_options
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.query_drain import QueryDrain
@@ -46,12 +47,16 @@ def commit_to_drain(drain: DrainContext) -> None:
     """
     drain.reporter.change(state=DrainState.ACKNOWLEDGED, reason="", message="")
     drain.options = parse_options(drain)
+    caught_up = False
     while True:
         try:
             with drain.timed("plan"):
                 _wait_until_in_place(drain)
                 _plan(drain)
             _wait_for_approval(drain)
+            if drain.options.mode == "CatchUp" and not caught_up:
+                _catch_up(drain)
+                caught_up = True  # a store that is away afterwards does not make the request a later one
             _freeze_and_decide(drain)
             return
         except _StoreAwayError:
@@ -70,6 +75,7 @@ def _wait_until_in_place(drain: DrainContext) -> None:
 def _plan(drain: DrainContext) -> None:
     try:
         check_options(drain.options)
+        check_outputs(drain.options, drain.host.internals)
         candidates = _candidates(drain)
         drain.targets = [QueryDrain(item, drain.options, drain.uuid) for item in _selected(drain.options, candidates)]
         for target in drain.targets:
@@ -141,6 +147,24 @@ def _wait_for_approval(drain: DrainContext) -> None:
         while not drain.notification.approved:
             drain.keep_waiting()
             time.sleep(POLL_SECONDS)
+
+
+def _catch_up(drain: DrainContext) -> None:
+    """Read on to the latest offsets of this moment, in all queries at once."""
+    try:
+        with drain.timed("catchUp"):
+            under_way = [target.catch_up(drain.keep_waiting) for target in drain.targets]
+            drain.reporter.change(
+                reason=reasons.CATCHING_UP,
+                message=f"{', '.join(target.label for target in drain.targets)}: reading on to the latest offsets of this moment",
+            )
+            for catch_up in under_way:
+                if catch_up is not None:
+                    catch_up.wait()
+    except PlanRejectedError as error:
+        raise DrainEndedError(DrainState.REJECTED, error.reason, str(error)) from error
+    except (QueryEndedError, UnknownCheckpointFormatError, JavaError, OSError) as error:
+        raise _explained(error) from error
 
 
 def _freeze_and_decide(drain: DrainContext) -> None:

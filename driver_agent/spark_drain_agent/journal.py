@@ -65,7 +65,15 @@ class Journal:
     generation
         How often this checkpoint has been drained when this drain is done.
     flushes
-        Whether there is state to flush.
+        Whether there is a flush batch to run.
+    windows
+        What becomes of incomplete windows: ``Emit``, ``SideOutput`` or ``Discard``.
+    side_output, side_output_format
+        With ``SideOutput``: URI of the query's folder, and the format in it.
+    state_export
+        URI of the folder for the query's exported state, or "".
+    state_rows
+        State rows before the flush, per operator; empty when unknown.
     """
 
     uuid: str
@@ -82,6 +90,11 @@ class Journal:
     application: str
     generation: int
     flushes: bool
+    windows: str = "Emit"
+    side_output: str = ""
+    side_output_format: str = ""
+    state_export: str = ""
+    state_rows: tuple[int, ...] = ()
 
     @property
     def work(self) -> str:
@@ -102,6 +115,11 @@ class Journal:
     def drains(self) -> int:
         """How often this checkpoint has been drained."""
         return self.generation if self.step is JournalStep.DONE else self.generation - 1
+
+    @property
+    def copies(self) -> bool:
+        """Whether logs and state are taken to the work copy."""
+        return self.flushes or self.checkpoint_policy == "Reseed"
 
     def at(self, step: JournalStep) -> Journal:
         """Return the journal after another step."""
@@ -127,6 +145,7 @@ def read_journal(files: CheckpointFiles) -> Journal | None:
         values = {key: value for key, value in loaded.items() if key in known}
         values["step"] = JournalStep(loaded["step"])
         values["sources"] = tuple(loaded["sources"])
+        values["state_rows"] = tuple(loaded.get("state_rows", ()))
         return Journal(**values)
     except (ValueError, TypeError, KeyError) as error:
         raise MalformedJournalError(

@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark_drain_store import DrainOptions, OperatorReport
 
 from spark_drain_agent import reasons
 from spark_drain_agent.spark_internals import LogicalOperator
 
-__all__ = ["BOUNDED_TRIGGERS", "PlanRejectedError", "QueryFacts", "QueryPlan", "check_options", "fingerprint", "plan_query"]
+__all__ = [
+    "BOUNDED_TRIGGERS",
+    "PlanRejectedError",
+    "QueryFacts",
+    "QueryPlan",
+    "check_options",
+    "fingerprint",
+    "measured",
+    "plan_query",
+    "residue",
+    "side_output_mode",
+]
 
 BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
 _FILE_SINKS = frozenset({"parquet", "orc", "json", "csv", "text", "avro", "xml", "FileStreamSink"})
@@ -55,6 +66,8 @@ class QueryFacts:
         URI, or None for a temporary folder that Spark chose.
     async_progress
         Whether asynchronous progress tracking is on.
+    state_expires
+        Whether a transformWithState has state with a time to live.
     """
 
     label: str
@@ -64,6 +77,7 @@ class QueryFacts:
     operators: Sequence[LogicalOperator]
     checkpoint_location: str | None
     async_progress: bool = False
+    state_expires: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,21 +106,13 @@ class QueryPlan:
 
 
 def check_options(options: DrainOptions) -> None:
-    """Refuse by name what this agent cannot carry out yet.
+    """Refuse by name what makes no sense together.
 
     Raises
     ------
     PlanRejectedError
         With reason ``UnsupportedOption``.
     """
-    for name, value, supported in (
-        ("mode", options.mode, ("Drain", "Stop")),
-        ("incompleteWindows.policy", options.incomplete_windows, ("Emit",)),
-    ):
-        if value not in supported:
-            raise PlanRejectedError(
-                reasons.UNSUPPORTED_OPTION, f"{name} {value!r} is not supported by this agent; use {' or '.join(map(repr, supported))}"
-            )
     if options.queries is not None and options.after_drain != "Keep":
         raise PlanRejectedError(
             reasons.UNSUPPORTED_OPTION, "draining only some queries needs afterDrain 'Keep', since the others would be stopped undrained"
@@ -125,9 +131,11 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     _check_shape(options, facts, bounded)
     if options.mode == "Stop":
         return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
-    operators = tuple(
-        OperatorReport(name=operator.name, disposition=_disposition(operator, facts.output_mode)) for operator in facts.operators
-    )
+    operators = tuple(OperatorReport(name=operator.name, disposition=_disposition(operator, facts)) for operator in facts.operators)
+    if options.incomplete_windows == "Discard":
+        operators = tuple(
+            replace(operator, disposition="discarded") if operator.disposition == "flushed" else operator for operator in operators
+        )
     forgotten = sorted({operator.name for operator in operators if operator.disposition == "forgotten"})
     if forgotten and options.state_loss_policy == "Refuse":
         raise PlanRejectedError(
@@ -136,9 +144,11 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
             "that the next version would start "
             "without: set stateLossPolicy to 'Accept', or use mode 'Stop' to keep it",
         )
+    policy = _checkpoint_policy(options, facts)
     return QueryPlan(
-        checkpoint_policy=_checkpoint_policy(options, facts),
-        flushes=bool(facts.operators),
+        checkpoint_policy=policy,
+        # Batch ids go on only with a state of the next id, and a flush whose rows go nowhere is what makes an empty one.
+        flushes=bool(facts.operators) and (options.incomplete_windows != "Discard" or policy == "Continue"),
         bounded=bounded,
         operators=operators,
         warnings=_warnings(facts),
@@ -146,11 +156,11 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
 
 
 def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> None:
-    if facts.checkpoint_location is None and not bounded:
+    if facts.checkpoint_location is None and not bounded and options.checkpoint_policy != "Keep":
+        way_out = "stop the application directly" if options.mode == "Stop" else "use checkpoint.policy 'Keep' to emit what is open and end"
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, "
-            "or stop the application directly",
+            f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, or {way_out}",
         )
     if facts.trigger in ("ContinuousTrigger", "RealTimeTrigger"):
         raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has a {facts.trigger}, which has no batches to drain")
@@ -159,23 +169,55 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} sets asyncProgressTrackingEnabled, so its log may lag behind what it has written: drain needs it switched off",
         )
-    if options.mode == "Drain" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
+    if options.mode != "Stop" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} writes to the {facts.sink} sink, which Spark cannot restart to flush it: use mode 'Stop'",
         )
 
 
-def _disposition(operator: LogicalOperator, output_mode: str) -> str:
+def _disposition(operator: LogicalOperator, facts: QueryFacts) -> str:
     """Return what an infinite watermark does to an operator's state.
 
-    Deduplication memory is evicted without being emitted: duplicates of old records would pass in the next version.
+    Deduplication memory is evicted without being emitted: duplicates of old records would pass in the next version. State with a time
+    to live expires at the end of time, and no code of the user's is called for it.
     """
     if operator.name.startswith("Deduplicate") or not operator.watermarked:
         return "forgotten"
-    if operator.name == "Aggregate" and output_mode == "Complete":
+    if operator.name == "Aggregate" and facts.output_mode == "Complete":
+        return "forgotten"
+    if operator.name.startswith("TransformWithState") and facts.state_expires:
         return "forgotten"
     return "flushed"
+
+
+def measured(planned: Sequence[OperatorReport], before: Sequence[int], after: Sequence[int]) -> tuple[OperatorReport, ...]:
+    """Return the operators with the state rows that Spark counted before and after the flush, as far as it did.
+
+    Only user code decides what its timers leave behind, so that an operator is residual shows after the flush and not in the plan.
+    """
+    found = []
+    for index, operator in enumerate(planned):
+        rows_after = after[index] if index < len(after) else None
+        left_over = bool(rows_after) and operator.disposition == "flushed"
+        found.append(
+            replace(
+                operator,
+                disposition="residual" if left_over else operator.disposition,
+                rows_before=before[index] if index < len(before) else None,
+                rows_after=rows_after,
+            )
+        )
+    return tuple(found)
+
+
+def residue(operators: Sequence[OperatorReport]) -> tuple[str, ...]:
+    """Return a warning for each operator of which rows outlived the flush although it was to empty them."""
+    return tuple(
+        f"{operator.rows_after} state rows of {operator.name} are left after every timer has fired: only the archive keeps them"
+        for operator in operators
+        if operator.disposition == "residual"
+    )
 
 
 def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> str:
@@ -196,6 +238,15 @@ def _warnings(facts: QueryFacts) -> tuple[str, ...]:
     if facts.sink == "foreachBatch":
         return (f"{facts.label} uses foreachBatch: batch ids start again at 0 after Reseed, so do not use them alone as a key",)
     return ()
+
+
+def side_output_mode(facts: QueryFacts) -> str:
+    """Return the output mode in which a query's open windows come out whole.
+
+    In update mode every change was emitted when it happened, and an aggregation ends its windows without a word.
+    """
+    whole = [(operator.name, operator.watermarked) for operator in facts.operators] == [("Aggregate", True)]
+    return "Append" if facts.output_mode == "Update" and whole else facts.output_mode
 
 
 def fingerprint(analyzed: str, spark_version: str) -> str:

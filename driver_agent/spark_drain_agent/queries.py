@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_store import DrainOptions
 
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.filesystem import CheckpointFiles
@@ -114,17 +115,33 @@ class TrackedQuery:
     location: str | None
     query: StreamingQuery | None = None
     files: CheckpointFiles | None = field(default=None, init=False)
+    _temporary: bool = field(default=False, init=False)
 
     @property
     def label(self) -> str:
         """How messages call the query."""
-        return f"query {self.captured.query_name!r}" if self.captured.query_name else f"query with checkpoint {self.location}"
+        if self.captured.query_name:
+            return f"query {self.captured.query_name!r}"
+        return f"query with checkpoint {self.location}" if self.location else f"unnamed query to {self.captured.source}"
 
     @property
     def live(self) -> LiveQuery:
         """The running query's execution."""
         assert self.query is not None
         return self.internals.live(self.query)
+
+    def keep_temporary_checkpoint(self) -> None:
+        """Let the checkpoint that Spark chose outlive the query, so that the flush finds it."""
+        if self.location is None:
+            self.live.delete_checkpoint_at_end(False)
+            self.location = self.live.checkpoint_root
+            self._temporary = True
+
+    def drop_temporary_checkpoint(self) -> None:
+        """Undo `keep_temporary_checkpoint`."""
+        if self._temporary:
+            self.live.delete_checkpoint_at_end(True)
+            self.location, self.files, self._temporary = None, None, False
 
     def checkpoint_files(self) -> CheckpointFiles:
         """Return the files of the checkpoint folder."""
@@ -147,24 +164,29 @@ class TrackedQuery:
         sink = self.captured.source
         if self.query is not None and self.live.sink == "FileStreamSink":
             sink = "FileStreamSink"
+        operators = self.internals.stateful_operators(self.captured)
+        transforms = any(operator.name.startswith("TransformWithState") for operator in operators)
         return QueryFacts(
             label=self.label,
             sink=sink,
             output_mode=self.captured.output_mode,
             trigger=self.captured.trigger,
-            operators=self.internals.stateful_operators(self.captured),
+            operators=operators,
             checkpoint_location=self.location,
             async_progress=(self.captured.option("asyncProgressTrackingEnabled") or "").lower() == "true",
+            state_expires=transforms and self.location is not None and self.checkpoint().state_expires,
         )
 
     def fingerprint(self) -> str:
         """Return a digest of the plan, equal for the same version of the application."""
         return fingerprint(self.internals.analyzed_text(self.captured), self.internals.spark_version)
 
-    def running_flush_facts(self) -> RunningFlushFacts:
+    def running_flush_facts(self, options: DrainOptions) -> RunningFlushFacts:
         """Return what decides whether the running query can flush itself."""
         return RunningFlushFacts(
             setting=self.internals.session_conf(FLUSH_CONF, "Auto"),
+            to_own_sink=options.incomplete_windows == "Emit",
+            exports_state=options.state_export_path is not None,
             interval_ms=self.captured.interval_ms,
             now_ms=int(time.time() * 1000),
             no_data_batches=self.internals.session_conf("spark.sql.streaming.noDataMicroBatches.enabled", "true") == "true",

@@ -7,40 +7,56 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
-from spark_drain_store import DrainOptions, DrainState, QueryReport
+from spark_drain_store import DrainOptions, DrainState, OperatorReport, QueryReport
 
 from spark_drain_agent import reasons
 from spark_drain_agent.batch_marks import DRAIN_PANE_PROPERTY, GENERATION_PROPERTY, marked
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
-from spark_drain_agent.plan import PlanRejectedError, QueryPlan, plan_query
+from spark_drain_agent.outputs import query_folder
+from spark_drain_agent.plan import PlanRejectedError, QueryPlan, measured, plan_query, residue, side_output_mode
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.spark_internals import LiveQuery
-from spark_drain_agent.steps.complete import complete, prepare
+from spark_drain_agent.spark_internals.sinks import discard_once_at, unwritable, write_once_at
+from spark_drain_agent.spark_internals.sources import mute_sources
+from spark_drain_agent.steps.catch_up import CatchUp, MuteSourceError
+from spark_drain_agent.steps.complete import Application, complete, prepare
+from spark_drain_agent.steps.export import export_state
 from spark_drain_agent.steps.fence import is_fence, never_fenced
 from spark_drain_agent.steps.flush import settle
 from spark_drain_agent.steps.flush_running import flush_running, running_flush_obstacle
 from spark_drain_agent.steps.freeze import FrozenQuery, freeze, terminate, wait_until_settled
 from spark_drain_agent.trace import LOG
 
-__all__ = ["QueryDrain", "RecoveryNeedsPreviousVersionError", "launcher", "version_check"]
+__all__ = ["QueryDrain", "RecoveryNeedsPreviousVersionError", "application"]
 
 
 class RecoveryNeedsPreviousVersionError(Exception):
     """A flush batch is pending that another version of the application had planned."""
 
 
-def launcher(tracked: TrackedQuery) -> Callable[[str], StreamingQuery]:
-    """Return the function that runs the query's writer for one batch on a checkpoint, marked as a drain pane."""
+def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], StreamingQuery]:
+    """Return what runs the flush batch of a query on a checkpoint, marked as a drain pane, into the sink that was asked for."""
+    internals, captured = tracked.internals, tracked.captured
+
+    def launch(checkpoint: str) -> StreamingQuery:
+        if journal.windows == "SideOutput":
+            mode = side_output_mode(tracked.facts())
+            return write_once_at(
+                internals, captured, checkpoint, output_mode=mode, path=journal.side_output, data_format=journal.side_output_format
+            )
+        if journal.windows == "Discard":
+            return discard_once_at(internals, captured, checkpoint)
+        return internals.launch_once_at(captured, checkpoint)
 
     def launch_once(checkpoint: str) -> StreamingQuery:
-        with marked(tracked.internals.context, {DRAIN_PANE_PROPERTY: "true", GENERATION_PROPERTY: str(tracked.generation())}):
-            return tracked.internals.launch_once_at(tracked.captured, checkpoint)
+        with marked(internals.context, {DRAIN_PANE_PROPERTY: "true", GENERATION_PROPERTY: str(tracked.generation())}):
+            return launch(checkpoint)
 
     return launch_once
 
 
-def version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
+def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
     """Return the check that this version of the query is the one whose flush batch is pending."""
 
     def check(journal: Journal) -> None:
@@ -52,6 +68,15 @@ def version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
             )
 
     return check
+
+
+def application(tracked: TrackedQuery, journal: Journal) -> Application:
+    """Return what the steps on a query's checkpoint need of this application."""
+
+    def export(journal: Journal) -> None:
+        export_state(tracked.internals.session, tracked.checkpoint_files().root, journal.batch_id, journal.state_export)
+
+    return Application(_launcher(tracked, journal), _version_check(tracked), export)
 
 
 class QueryDrain:
@@ -95,11 +120,49 @@ class QueryDrain:
                 reasons.UNSUPPORTED_QUERY,
                 f"{self.label} keeps state in an operator that this agent does not know: use mode 'Stop' to keep it",
             )
+        self._check_outputs(plan)
+        if self._options.mode == "CatchUp" and not plan.bounded:
+            self._refuse_mute(", ".join(mute_sources(self._tracked.live)))
         self._plan = plan
         self.report = replace(
             self.report, checkpoint_policy=plan.checkpoint_policy, operators=plan.operators, warnings=plan.warnings, state="Running"
         )
         return plan
+
+    def _check_outputs(self, plan: QueryPlan) -> None:
+        options, tracked = self._options, self._tracked
+        if options.incomplete_windows == "SideOutput" and plan.flushes:
+            obstacle = unwritable(tracked.internals, tracked.captured, options.side_output_format)
+            if obstacle:
+                raise PlanRejectedError(
+                    reasons.UNSUPPORTED_OPTION,
+                    f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not do for {self.label}: {obstacle}",
+                )
+        if options.state_export_path is not None and int(tracked.internals.spark_version.split(".")[0]) < 4:
+            raise PlanRejectedError(
+                reasons.UNSUPPORTED_OPTION,
+                f"stateExport.path {options.state_export_path!r} needs the state reader of Spark 4.0 or newer, and this is Spark "
+                f"{tracked.internals.spark_version}: leave stateExport out",
+            )
+
+    def _refuse_mute(self, sources: str) -> None:
+        if sources:
+            raise PlanRejectedError(
+                reasons.UNSUPPORTED_QUERY,
+                f"{self.label} reads {sources}, which cannot say how far its data goes: use mode 'Drain', which reads no further",
+            )
+
+    def catch_up(self, keep_waiting: Callable[[], None]) -> CatchUp | None:
+        """Note how far the sources' data goes now; None for a bounded query, which knows its end."""
+        assert self._plan is not None
+        if self._plan.bounded:
+            return None
+        tracked = self._tracked
+        try:
+            return CatchUp(tracked.internals, tracked.live, tracked.checkpoint(), keep_waiting)
+        except MuteSourceError as error:  # a query that had just been started had no sources yet when it was planned
+            self._refuse_mute(str(error))
+            raise
 
     def freeze(self, keep_waiting: Callable[[], None]) -> None:
         """Take the sources away; a bounded query is left to run to its end."""
@@ -107,7 +170,8 @@ class QueryDrain:
         if not self._plan.bounded:
             self._frozen = freeze(self._tracked.live, keep_waiting)
             self._sources = tuple(self._tracked.live.sources)
-        self.report = replace(self.report, state=DrainState.STOPPING)
+            self._tracked.keep_temporary_checkpoint()
+        self.report = replace(self.report, state=DrainState.STOPPING, checkpoint_location=self._tracked.location or "")
 
     def wait_until_settled(self, keep_waiting: Callable[[], None]) -> None:
         """Wait until nothing is in flight."""
@@ -130,7 +194,8 @@ class QueryDrain:
         if self._frozen is not None:
             self._frozen.thaw()
             self._frozen = None
-        self.report = replace(self.report, state="Running")
+            self._tracked.drop_temporary_checkpoint()
+        self.report = replace(self.report, state="Running", checkpoint_location=self._tracked.location or "")
 
     def finish(self) -> None:
         """End the query and bring its checkpoint to the end of the drain; can be called again after a failure."""
@@ -148,19 +213,20 @@ class QueryDrain:
                 terminate(self._frozen.live, checkpoint)
         journal = read_journal(files)
         if journal is None or journal.uuid != self._uuid or never_fenced(files, journal):
-            settle(files, launcher(tracked))
+            settle(files, lambda folder: tracked.internals.launch_once_at(tracked.captured, folder))
             journal = self._begin()
         if journal is None:
+            self._export_kept(checkpoint)
             self._describe_end(checkpoint.newest_commit, checkpoint)
             return
-        completed = complete(files, journal, launcher(tracked), version_check(tracked), self._options.retain_archives)
+        completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
         self._describe_drained(completed.journal, completed.rows_after or self._rows_after_running_flush(completed.journal))
 
     def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint) -> None:
         plan, tracked = self._plan or self.plan(), self._tracked
         if not plan.flushes or not live.thread_alive or is_fence(checkpoint.metadata):
             return
-        obstacle = running_flush_obstacle(tracked.running_flush_facts())
+        obstacle = running_flush_obstacle(tracked.running_flush_facts(self._options))
         if obstacle:
             LOG.info("drain %s: %s is flushed on a work copy, since %s", self._uuid, self.label, obstacle)
             return
@@ -170,10 +236,23 @@ class QueryDrain:
         progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
         return self._tracked.state_rows() if progress is not None and progress["batchId"] == journal.flush_batch_id else ()
 
+    def _export_kept(self, checkpoint: Checkpoint) -> None:
+        """Export what mode Stop keeps."""
+        batch_id, root = checkpoint.newest_commit, self._options.state_export_path
+        if root is None or batch_id is None or not checkpoint.files.exists(checkpoint.name("state")):
+            return
+        target = self._folder(root, checkpoint.metadata or "{}")
+        export_state(self._tracked.internals.session, checkpoint.files.root, batch_id, target)
+        self.report = replace(self.report, state_export=target)
+
+    def _folder(self, root: str, metadata: str) -> str:
+        query_id = str(json.loads(metadata).get("id", ""))
+        return query_folder(self._tracked.internals.qualified(root), self._tracked.captured.query_name, query_id)
+
     def _begin(self) -> Journal | None:
         """Write the journal of a settled checkpoint; None where there is nothing to do to it."""
         tracked, checkpoint = self._tracked, self._tracked.checkpoint()
-        plan = self._plan or self.plan()
+        plan, options = self._plan or self.plan(), self._options
         batch_id, metadata = checkpoint.newest_commit, checkpoint.metadata
         if plan.checkpoint_policy == "" or batch_id is None or batch_id < 0 or metadata is None or is_fence(metadata):
             return None
@@ -194,6 +273,11 @@ class QueryDrain:
                 application=tracked.internals.application_id,
                 generation=tracked.generation() + 1,
                 flushes=plan.flushes,
+                windows=options.incomplete_windows,
+                side_output=self._folder(options.side_output_path, metadata) if options.side_output_path and plan.flushes else "",
+                side_output_format=options.side_output_format,
+                state_export=self._folder(options.state_export_path, metadata) if options.state_export_path and plan.operators else "",
+                state_rows=self._rows_before,
             ),
         )
 
@@ -211,14 +295,8 @@ class QueryDrain:
         files = self._tracked.checkpoint_files()
         work = Checkpoint(files, journal.work)
         logs = work if files.exists(work.name("offsets")) else Checkpoint(files)
-        operators = tuple(
-            replace(
-                operator,
-                rows_before=self._rows_before[index] if index < len(self._rows_before) else None,
-                rows_after=rows_after[index] if index < len(rows_after) else None,
-            )
-            for index, operator in enumerate(self.report.operators)
-        )
+        operators = measured(self.report.operators, journal.state_rows, rows_after)
+        archive = files.uri(journal.work) if files.exists(journal.work) else ""
         self.report = replace(
             self.report,
             id=self.report.id or str(json.loads(journal.metadata).get("id", "")),
@@ -229,9 +307,21 @@ class QueryDrain:
             end_offsets=_named(journal.sources, logs.offsets(journal.batch_id).offsets),
             watermark_ms=journal.watermark_ms,
             operators=operators,
-            archive=files.uri(journal.work) if files.exists(journal.work) else "",
-            message="",
+            warnings=(*self.report.warnings, *residue(operators)),
+            archive=archive,
+            side_output=journal.side_output,
+            state_export=journal.state_export,
+            message=_discarded(operators, "" if journal.flushes else archive) if journal.windows == "Discard" else "",
         )
+
+
+def _discarded(operators: tuple[OperatorReport, ...], archive: str) -> str:
+    """Say how much was let go, and where it still is."""
+    rows = [operator.rows_before for operator in operators if operator.disposition == "discarded"]
+    if not rows:
+        return ""
+    counted = "an unknown number of" if None in rows else str(sum(row or 0 for row in rows))
+    return f"{counted} state rows were discarded" + (f"; {archive} keeps them" if archive else "")
 
 
 def _named(sources: tuple[str, ...], offsets: tuple[str, ...]) -> dict[str, str]:

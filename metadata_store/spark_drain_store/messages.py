@@ -132,7 +132,7 @@ class OperatorReport:
     name
         Spark's name of the physical operator, such as ``stateStoreSave``.
     disposition
-        ``flushed``, ``forgotten`` or ``residual``.
+        ``flushed``, ``discarded``, ``forgotten`` or ``residual``.
     rows_before, rows_after
         Keys in state before and after the flush; None while unknown.
     """
@@ -175,6 +175,8 @@ class QueryReport:
         What the user should know, one sentence each.
     archive
         URI of the archived generation, or "".
+    side_output, state_export
+        URI of the folder with the query's incomplete windows, and of the one with its exported state; "" where there is none.
     message
         Why the state is what it is, for people.
     """
@@ -192,6 +194,8 @@ class QueryReport:
     operators: tuple[OperatorReport, ...] = ()
     warnings: tuple[str, ...] = ()
     archive: str = ""
+    side_output: str = ""
+    state_export: str = ""
     message: str = ""
 
     @classmethod
@@ -219,6 +223,8 @@ class QueryReport:
             ),
             warnings=reader.text_list("warnings"),
             archive=reader.text("archive", ""),
+            side_output=reader.text("sideOutput", ""),
+            state_export=reader.text("stateExport", ""),
             message=reader.text("message", ""),
         )
 

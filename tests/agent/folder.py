@@ -46,6 +46,11 @@ class Folder:
         (self.path / target).parent.mkdir(parents=True, exist_ok=True)
         (self.path / source).rename(self.path / target)
 
+    def copy(self, source: str, target: str) -> None:
+        (self.path / target).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (self.path / source).is_dir() else shutil.copyfile
+        copy(self.path / source, self.path / target)
+
 
 def files_in(path: Path) -> CheckpointFiles:
     return cast(CheckpointFiles, Folder(path))

@@ -11,6 +11,7 @@ import pytest
 from spark_drain_agent.checkpoint import END_OF_TIME_MS, Checkpoint, OffsetEntry, UnknownCheckpointFormatError
 from spark_drain_agent.journal import Journal, JournalStep, MalformedJournalError, read_journal, write_journal
 from spark_drain_agent.steps.fence import can_undo, fence, fence_line, is_fence, undo
+from spark_drain_agent.steps.flush import copy_to_work
 from spark_drain_agent.steps.seed import clear_late_state, prune_archives, seed
 
 from tests.agent.folder import files_in
@@ -21,6 +22,10 @@ OFFSETS = (
     '{"topic":{"0":17}}\n-'
 )
 COMMIT = 'v1\n{"nextBatchWatermarkMs":1500}'
+OPERATOR = (
+    'v2\n{"operatorInfo":{"operatorId":0,"operatorName":"transformWithStateInPandasExec"},"stateStoreInfo":[],'
+    r'"operatorPropertiesJson":"{\"timeMode\":\"None\",\"stateVariables\":[{\"stateName\":\"ids\",\"ttlEnabled\":false}]}"}'
+)
 
 JOURNAL = Journal(
     uuid="6f1c",
@@ -95,6 +100,37 @@ def test_newest_entries_are_numbers_not_names(tmp_path: Path) -> None:
     assert found.settled
 
 
+@pytest.mark.parametrize(
+    ("newest", "expires"),
+    [
+        (OPERATOR.replace("false", "true"), True),
+        (OPERATOR, False),
+        ('v2\n{"operatorInfo":{"operatorId":0},"operatorPropertiesJson":""}', False),
+        ("v1\n{}", False),
+        ("broken", False),
+    ],
+)
+def test_state_with_a_time_to_live_is_known_from_the_newest_operator_metadata(tmp_path: Path, newest: str, expires: bool) -> None:
+    found = checkpoint(tmp_path, 7, 7)
+    assert not found.state_expires
+    found.files.write("state/0/_metadata/v2/9", OPERATOR.replace("false", "true"))
+    assert found.state_expires
+    found.files.write("state/0/_metadata/v2/10", newest)
+    assert found.state_expires is expires
+
+
+def test_schemas_of_moved_state_stay_where_its_metadata_looks_for_them(tmp_path: Path) -> None:
+    found = checkpoint(tmp_path, 7, 7)
+    found.files.write("state/0/_stateSchema/default/0_a", "schema")
+    for _ in range(2):  # as after a crash in between
+        copy_to_work(found.files, JOURNAL)
+        assert found.files.names("state/0") == ["_stateSchema"]
+        assert found.files.read("state/0/_stateSchema/default/0_a") == "schema"
+        assert found.files.names(f"{JOURNAL.work}/state/0") == ["0", "_stateSchema"]
+    undo(found.files, JOURNAL)
+    assert found.files.names("state/0") == ["0", "_stateSchema"]
+
+
 def test_an_empty_checkpoint_is_settled(tmp_path: Path) -> None:
     empty = Checkpoint(files_in(tmp_path))
     assert (empty.newest_offsets, empty.newest_commit, empty.settled, empty.metadata) == (None, None, True, None)
@@ -138,6 +174,16 @@ def test_a_journal_is_read_as_it_was_written(tmp_path: Path, step: JournalStep) 
     files = files_in(tmp_path)
     assert read_journal(files) is None
     assert write_journal(files, JOURNAL.at(step)) == read_journal(files) == dataclasses.replace(JOURNAL, step=step)
+
+
+def test_a_journal_of_an_older_agent_may_have_fewer_fields(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    write_journal(files, dataclasses.replace(JOURNAL, windows="Discard", state_rows=(3, 4)))
+    assert read_journal(files) == dataclasses.replace(JOURNAL, windows="Discard", state_rows=(3, 4))
+    newer = ("windows", "side_output", "side_output_format", "state_export", "state_rows")
+    old = {name: value for name, value in dataclasses.asdict(JOURNAL).items() if name not in newer}
+    files.write("_drain/journal", json.dumps(old))
+    assert read_journal(files) == JOURNAL
 
 
 def test_a_journal_of_a_newer_agent_may_have_more_fields(tmp_path: Path) -> None:

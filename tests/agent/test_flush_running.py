@@ -9,7 +9,14 @@ import pytest
 from spark_drain_agent.steps.flush_running import RunningFlushFacts, running_flush_obstacle
 
 READY = RunningFlushFacts(
-    setting="Auto", interval_ms=0, now_ms=1_700_000_000_000, no_data_batches=True, processing_time=False, planned_a_batch=True
+    setting="Auto",
+    to_own_sink=True,
+    exports_state=False,
+    interval_ms=0,
+    now_ms=1_700_000_000_000,
+    no_data_batches=True,
+    processing_time=False,
+    planned_a_batch=True,
 )
 
 
@@ -18,6 +25,8 @@ READY = RunningFlushFacts(
     [
         ({}, ""),
         ({"setting": "WorkCopy"}, "spark.sparkdrain.flush is 'WorkCopy'"),
+        ({"to_own_sink": False}, "not to go to its own sink"),
+        ({"exports_state": True}, "exported first"),
         ({"interval_ms": None}, "no interval"),
         ({"processing_time": True}, "more than one batch"),
         ({"no_data_batches": False}, "noDataMicroBatches"),

@@ -78,9 +78,6 @@ KEEP = {"afterDrain": "Keep"}
 @pytest.mark.parametrize(
     ("mode", "options", "reason", "words"),
     [
-        ("CatchUp", {}, "UnsupportedOption", "mode 'CatchUp' is not supported"),
-        ("Drain", {"incompleteWindows__policy": "SideOutput"}, "UnsupportedOption", "incompleteWindows.policy 'SideOutput'"),
-        ("Drain", {"incompleteWindows__policy": "Discard"}, "UnsupportedOption", "incompleteWindows.policy 'Discard'"),
         ("Drain", {"queries": "counts"}, "UnsupportedOption", "afterDrain 'Keep'"),
         ("Drain", {"queries": "counts,nobody", **KEEP}, "UnknownQuery", "queries nobody are not running"),
         ("Drain", {"queries": "dedup", **KEEP}, "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),

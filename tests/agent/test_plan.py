@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from spark_drain_agent.plan import PlanRejectedError, QueryFacts, check_options, fingerprint, plan_query
+from spark_drain_agent.plan import (
+    PlanRejectedError,
+    QueryFacts,
+    check_options,
+    fingerprint,
+    measured,
+    plan_query,
+    residue,
+    side_output_mode,
+)
 from spark_drain_agent.spark_internals import LogicalOperator
-from spark_drain_store import DrainOptions
+from spark_drain_store import DrainOptions, OperatorReport
 
 FACTS = QueryFacts(
     label="query 'orders'",
@@ -42,6 +51,26 @@ def test_what_infinity_does_to_an_operator(operator: LogicalOperator, output_mod
     assert plan.flushes
 
 
+def test_state_with_a_time_to_live_expires_at_the_end_of_time() -> None:
+    timers = LogicalOperator("TransformWithStateInPySpark", watermarked=True, timers=True)
+    facts = replace(FACTS, operators=(timers, FACTS.operators[0]), state_expires=True)
+    plan = plan_query(DrainOptions(state_loss_policy="Accept"), facts)
+    assert [operator.disposition for operator in plan.operators] == ["forgotten", "flushed"]
+
+
+def test_rows_that_outlive_the_flush_are_residual() -> None:
+    planned = [OperatorReport(name="a", disposition="flushed"), OperatorReport(name="b", disposition="forgotten")]
+    found = measured(planned, (5, 7), (2, 7))
+    assert [(operator.disposition, operator.rows_before, operator.rows_after) for operator in found] == [
+        ("residual", 5, 2),
+        ("forgotten", 7, 7),
+    ]
+    (warning,) = residue(found)
+    assert "2 state rows of a" in warning
+    assert residue(measured(planned, (), ())) == ()
+    assert measured(planned, (5,), ())[0] == replace(planned[0], rows_before=5)
+
+
 @pytest.mark.parametrize(
     ("asked", "sink", "planned"),
     [
@@ -60,6 +89,29 @@ def test_checkpoint_policy(asked: str, sink: str, planned: str) -> None:
     assert plan_query(DrainOptions(checkpoint_policy=asked), replace(FACTS, sink=sink)).checkpoint_policy == planned
 
 
+@pytest.mark.parametrize(("checkpoint_policy", "flushes"), [("Reseed", False), ("Continue", True), ("Keep", False)])
+def test_discarded_state_is_flushed_only_where_batch_ids_go_on(checkpoint_policy: str, flushes: bool) -> None:
+    options = DrainOptions(incomplete_windows="Discard", checkpoint_policy=checkpoint_policy, state_loss_policy="Accept")
+    plan = plan_query(options, replace(FACTS, operators=(*FACTS.operators, DEDUPLICATES)))
+    assert [operator.disposition for operator in plan.operators] == ["discarded", "forgotten"]
+    assert plan.flushes is flushes
+
+
+@pytest.mark.parametrize(
+    ("output_mode", "operators", "side"),
+    [
+        ("Append", FACTS.operators, "Append"),
+        ("Update", FACTS.operators, "Append"),
+        ("Update", (LogicalOperator("Aggregate", watermarked=False),), "Update"),
+        ("Update", (LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=True, timers=True),), "Update"),
+        ("Update", (*FACTS.operators, DEDUPLICATES), "Update"),
+        ("Complete", FACTS.operators, "Complete"),
+    ],
+)
+def test_output_mode_of_the_side_output(output_mode: str, operators: tuple[LogicalOperator, ...], side: str) -> None:
+    assert side_output_mode(replace(FACTS, output_mode=output_mode, operators=operators)) == side
+
+
 def test_a_query_without_state_is_not_flushed() -> None:
     assert not plan_query(DrainOptions(), replace(FACTS, operators=())).flushes
 
@@ -74,6 +126,10 @@ def test_bounded_queries_are_waited_for_and_need_no_checkpoint(trigger: str) -> 
     assert plan_query(DrainOptions(), replace(FACTS, trigger=trigger, checkpoint_location=None)).bounded
 
 
+def test_without_a_checkpoint_location_keep_promises_no_continuation() -> None:
+    assert plan_query(DrainOptions(checkpoint_policy="Keep"), replace(FACTS, checkpoint_location=None)).checkpoint_policy == "Keep"
+
+
 def test_foreach_batch_is_warned_of_batch_ids() -> None:
     (warning,) = plan_query(DrainOptions(), replace(FACTS, sink="foreachBatch")).warnings
     assert "batch ids start again at 0" in warning
@@ -83,11 +139,13 @@ def test_foreach_batch_is_warned_of_batch_ids() -> None:
     ("options", "facts", "reason", "way_out"),
     [
         (DrainOptions(), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "no checkpointLocation"),
-        (DrainOptions(mode="Stop"), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one"),
+        (DrainOptions(), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one, or use checkpoint.policy 'Keep'"),
+        (DrainOptions(mode="Stop"), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one, or stop the application"),
         (DrainOptions(), replace(FACTS, trigger="ContinuousTrigger"), "UnsupportedQuery", "ContinuousTrigger"),
         (DrainOptions(), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "RealTimeTrigger"),
         (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "switched off"),
         (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
+        (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
         (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
         (DrainOptions(), replace(FACTS, output_mode="Complete"), "StateWouldBeLost", "use mode 'Stop' to keep it"),
         (DrainOptions(checkpoint_policy="Reseed"), replace(FACTS, sink="parquet"), "CheckpointPolicyUnsafe", "use 'Auto' or 'Continue'"),
@@ -110,9 +168,6 @@ def test_refused_queries(options: DrainOptions, facts: QueryFacts, reason: str, 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (DrainOptions(mode="CatchUp"), "mode 'CatchUp' is not supported by this agent; use 'Drain' or 'Stop'"),
-        (DrainOptions(incomplete_windows="SideOutput"), "incompleteWindows.policy 'SideOutput' is not supported by this agent; use 'Emit'"),
-        (DrainOptions(incomplete_windows="Discard"), "incompleteWindows.policy 'Discard'"),
         (DrainOptions(queries=("a",)), "afterDrain 'Keep'"),
         (DrainOptions(queries=("a",), after_drain="Delete"), "afterDrain 'Keep'"),
     ],
@@ -124,7 +179,7 @@ def test_refused_options(options: DrainOptions, words: str) -> None:
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize("options", [DrainOptions(), DrainOptions(mode="Stop"), DrainOptions(queries=("a",), after_drain="Keep")])
+@pytest.mark.parametrize("options", [DrainOptions(), DrainOptions(mode="CatchUp"), DrainOptions(queries=("a",), after_drain="Keep")])
 def test_accepted_options(options: DrainOptions) -> None:
     check_options(options)
 

@@ -57,6 +57,8 @@ queries = st.builds(
     operators=st.lists(operators, max_size=3).map(tuple),
     warnings=st.lists(texts, max_size=3).map(tuple),
     archive=texts,
+    side_output=texts,
+    state_export=texts,
     message=texts,
 )
 reports = st.builds(

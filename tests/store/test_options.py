@@ -18,6 +18,21 @@ from spark_drain_store.options import MODES
         ("Drain", {"queries": "clicks"}, DrainOptions(queries=("clicks",))),
         ("Drain", {"queries": " clicks , views ,"}, DrainOptions(queries=("clicks", "views"))),
         ("Drain", {"incompleteWindows.policy": "Discard"}, DrainOptions(incomplete_windows="Discard")),
+        (
+            "Drain",
+            {"incompleteWindows.policy": "SideOutput", "incompleteWindows.sideOutput.path": "s3a://b/p"},
+            DrainOptions(incomplete_windows="SideOutput", side_output_path="s3a://b/p", side_output_format="parquet"),
+        ),
+        (
+            "CatchUp",
+            {
+                "incompleteWindows.policy": "SideOutput",
+                "incompleteWindows.sideOutput.path": "p",
+                "incompleteWindows.sideOutput.format": "json",
+            },
+            DrainOptions(mode="CatchUp", incomplete_windows="SideOutput", side_output_path="p", side_output_format="json"),
+        ),
+        ("Stop", {"stateExport.path": "s3a://b/e"}, DrainOptions(mode="Stop", state_export_path="s3a://b/e")),
         ("Drain", {"checkpoint.policy": "Reseed"}, DrainOptions(checkpoint_policy="Reseed")),
         ("Drain", {"checkpoint.retainArchives": "0"}, DrainOptions(retain_archives=0)),
         ("Drain", {"stateLossPolicy": "Accept"}, DrainOptions(state_loss_policy="Accept")),
@@ -39,6 +54,19 @@ def test_options_are_read_with_their_defaults_resolved(mode: str, options: Mappi
         ("Drain", {"checkpoint": "Reseed"}, "option 'checkpoint' (value 'Reseed') is not known; known are afterDrain"),
         ("Drain", {"checkpoint.policy": "reseed"}, "option 'checkpoint.policy' must be one of Auto, Reseed, Continue, Keep, not 'reseed'"),
         ("Drain", {"incompleteWindows.policy": ""}, "option 'incompleteWindows.policy' must be one of Emit, SideOutput, Discard, not ''"),
+        (
+            "Drain",
+            {"incompleteWindows.policy": "SideOutput"},
+            "option 'incompleteWindows.sideOutput.path' must be set when 'incompleteWindows.policy' is SideOutput",
+        ),
+        ("Drain", {"incompleteWindows.sideOutput.path": "p"}, "'incompleteWindows.sideOutput.path' (value 'p') must be absent unless"),
+        ("Drain", {"incompleteWindows.sideOutput.format": "json"}, "'incompleteWindows.policy' is SideOutput, not Emit"),
+        (
+            "Stop",
+            {"incompleteWindows.sideOutput.path": "p"},
+            "option 'incompleteWindows.sideOutput.path' (value 'p') must be absent with mode",
+        ),
+        ("Drain", {"stateExport.path": " "}, "option 'stateExport.path' must not be empty"),
         ("Drain", {"stateLossPolicy": "Ignore"}, "option 'stateLossPolicy' must be one of Refuse, Accept, not 'Ignore'"),
         ("Drain", {"execution": "Later"}, "option 'execution' must be one of Immediate, AfterApproval, PlanOnly, not 'Later'"),
         ("Drain", {"afterDrain": "Restart"}, "option 'afterDrain' must be one of Suspend, Delete, Keep, not 'Restart'"),
@@ -69,5 +97,6 @@ def test_no_option_ends_in_another_error(mode: str, options: Mapping[str, str]) 
         return
     assert set(parsed.described()) == {
         *("mode", "queries", "incomplete_windows", "checkpoint_policy"),
+        *("side_output_path", "side_output_format", "state_export_path"),
         *("retain_archives", "state_loss_policy", "execution", "after_drain"),
     }

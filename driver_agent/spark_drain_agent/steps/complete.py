@@ -12,7 +12,26 @@ from spark_drain_agent.steps.flush import LaunchOnce, archive_running_flush, cop
 from spark_drain_agent.steps.seed import lift_fence, prune_archives, seed
 from spark_drain_agent.trace import reached
 
-__all__ = ["Completed", "complete", "prepare"]
+__all__ = ["Application", "Completed", "complete", "prepare"]
+
+
+@dataclass(frozen=True)
+class Application:
+    """What the steps on a checkpoint need of the application whose query it is.
+
+    Parameters
+    ----------
+    launch_once
+        Starts the query's writer for the flush batch.
+    check_version
+        Raises when this application is not the version that planned the flush; asked only where a batch must run.
+    export
+        Writes the state to ``journal.state_export``.
+    """
+
+    launch_once: LaunchOnce
+    check_version: Callable[[Journal], None]
+    export: Callable[[Journal], None]
 
 
 @dataclass(frozen=True)
@@ -38,23 +57,15 @@ def prepare(files: CheckpointFiles, journal: Journal) -> Journal:
     return written
 
 
-def complete(
-    files: CheckpointFiles,
-    journal: Journal,
-    launch_once: LaunchOnce,
-    check_version: Callable[[Journal], None],
-    retain_archives: int | None = None,
-) -> Completed:
+def complete(files: CheckpointFiles, journal: Journal, application: Application, retain_archives: int | None = None) -> Completed:
     """Do what the journal says is still missing.
 
     Parameters
     ----------
     files, journal
         The checkpoint and its journal, at any step.
-    launch_once
-        Starts the query's writer for one batch.
-    check_version
-        Raises when this application is not the version that planned the flush; asked only where a batch must run.
+    application
+        What only the application can do.
     retain_archives
         See `prune_archives`.
 
@@ -62,11 +73,13 @@ def complete(
     ------
     FlushError
         The flush batch failed; call again to retry.
+    ExportError
+        The state could not be exported; call again to retry.
     """
     rows_after: tuple[int, ...] = ()
     if journal.step < JournalStep.FLUSHED:
         fence(files, journal)
-        rows_after = _flush(files, journal, launch_once, check_version)
+        rows_after = _flush(files, journal, application)
         journal = write_journal(files, journal.at(JournalStep.FLUSHED))
     if journal.step < JournalStep.SEEDED:
         journal = seed(files, journal)
@@ -76,18 +89,19 @@ def complete(
     return Completed(journal, rows_after)
 
 
-def _flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, check_version: Callable[[Journal], None]) -> tuple[int, ...]:
-    if not journal.flushes:
-        if journal.checkpoint_policy == "Reseed":
-            copy_to_work(files, journal)
-        return ()
+def _flush(files: CheckpointFiles, journal: Journal, application: Application) -> tuple[int, ...]:
     if journal.step is JournalStep.PREPARED and flush_committed(files, journal):
         archive_running_flush(files, journal)
         return ()
-    if journal.step < JournalStep.FLUSH_LOGGED:
-        copy_to_work(files, journal)
-        journal = log_flush(files, journal)
-    if flush_committed(files, journal):
+    if journal.step is JournalStep.PREPARED:
+        if journal.state_export and files.exists("state"):
+            application.export(journal)  # before the state is moved: transformWithState's metadata names its schema by its whole path
+            reached("state-exported")
+        if journal.copies:
+            copy_to_work(files, journal)
+        if journal.flushes:
+            journal = log_flush(files, journal)
+    if not journal.flushes or flush_committed(files, journal):
         return ()
-    check_version(journal)
-    return flush(files, journal, launch_once)
+    application.check_version(journal)
+    return flush(files, journal, application.launch_once)

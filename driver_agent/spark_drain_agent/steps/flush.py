@@ -45,6 +45,7 @@ def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
     reached("logs-copied")
     _move(files, journal, "state")
     reached("state-moved")
+    _keep_schemas_in_place(files, Checkpoint(files), Checkpoint(files, journal.work))
 
 
 def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
@@ -80,6 +81,18 @@ def _move(files: CheckpointFiles, journal: Journal, part: str) -> None:
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
     if files.exists(live.name(part)) and not files.exists(work.name(part)):
         files.move(live.name(part), work.name(part))
+
+
+def _keep_schemas_in_place(files: CheckpointFiles, live: Checkpoint, work: Checkpoint) -> None:
+    """Leave a copy of the state schemas where they were.
+
+    The metadata of transformWithState names them by their whole path, so the flush, or state that is taken back, fails without (4.2).
+    """
+    for operator in files.names(work.name("state")):
+        schemas = f"state/{operator}/_stateSchema"
+        if files.exists(work.name(schemas)):
+            files.delete(live.name(schemas))
+            files.copy(work.name(schemas), live.name(schemas))
 
 
 def log_flush(files: CheckpointFiles, journal: Journal) -> Journal:

@@ -36,6 +36,10 @@ class RunningFlushFacts:
     ----------
     setting
         Value of `FLUSH_CONF`.
+    to_own_sink
+        Whether incomplete windows go where the query writes.
+    exports_state
+        Whether the state is to be saved before.
     interval_ms
         Between triggers; None where the trigger has no interval.
     now_ms
@@ -49,6 +53,8 @@ class RunningFlushFacts:
     """
 
     setting: str
+    to_own_sink: bool
+    exports_state: bool
     interval_ms: int | None
     now_ms: int
     no_data_batches: bool
@@ -60,6 +66,10 @@ def running_flush_obstacle(facts: RunningFlushFacts) -> str:
     """Return why the flush needs the work copy, or "" where the running query can do it."""
     if facts.setting != "Auto":
         return f"{FLUSH_CONF} is {facts.setting!r}"
+    if not facts.to_own_sink:
+        return "incomplete windows are not to go to its own sink"
+    if facts.exports_state:
+        return "its state is to be exported first"
     if facts.interval_ms is None:
         return "its trigger has no interval"
     if facts.processing_time:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.spark_internals import LiveQuery
 
-__all__ = ["FrozenQuery", "QueryEndedError", "freeze", "terminate", "wait_until_settled"]
+__all__ = ["FrozenQuery", "QueryEndedError", "freeze", "terminate", "wait_until_initialized", "wait_until_settled"]
 
 _POLL_SECONDS = 0.05
 _BOUNDARY_SECONDS = 30.0
@@ -55,11 +56,25 @@ def freeze(live: LiveQuery, keep_waiting: Callable[[], None]) -> FrozenQuery:
     QueryEndedError
         The query failed before it had sources.
     """
+    # Before its first plan the query has no sources yet and would overwrite what is set here.
+    with wait_until_initialized(live, keep_waiting):
+        return FrozenQuery(live, live.take_sources())
+
+
+@contextmanager
+def wait_until_initialized(live: LiveQuery, keep_waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the query's lock at a time when the query has sources.
+
+    Raises
+    ------
+    QueryEndedError
+        The query failed before it had sources.
+    """
     while True:
-        # Before its first plan the query has no sources yet and would overwrite what is set here.
         with live.progress_lock():
             if live.initialized:
-                return FrozenQuery(live, live.take_sources())
+                yield
+                return
         if not live.thread_alive:
             raise QueryEndedError(live.error or "the query ended")
         keep_waiting()

@@ -177,6 +177,10 @@ class SparkInternals:
         """Return a session configuration entry."""
         return str(self.session.conf.get(name, default))
 
+    def sql_conf(self) -> Any:
+        """Return the session's SQLConf."""
+        return self._jsession.sessionState().conf()
+
     def hadoop_conf(self) -> Any:
         """Return a Hadoop Configuration with the session's ``spark.hadoop`` settings."""
         return self._jsession.sessionState().newHadoopConf()
@@ -208,8 +212,8 @@ class SparkInternals:
         A logged but uncommitted batch is executed again; without one, Spark would plan a new batch from unread data, so callers
         make sure that there is one.
         """
-        constructor = captured.dataset.getClass().getMethod("writeStream", self._array(self.jvm.java.lang.Class))
-        jwriter = constructor.invoke(captured.dataset, self._array(self.jvm.java.lang.Object))
+        constructor = captured.dataset.getClass().getMethod("writeStream", self.array(self.jvm.java.lang.Class))
+        jwriter = constructor.invoke(captured.dataset, self.array(self.jvm.java.lang.Object))
         for field in jwriter.getClass().getDeclaredFields():
             if str(field.getName()) in captured.fields:
                 field.setAccessible(True)
@@ -217,14 +221,15 @@ class SparkInternals:
         jwriter = jwriter.option("checkpointLocation", checkpoint).trigger(self.jvm.org.apache.spark.sql.streaming.Trigger.Once())
         return captured.python_query(captured.launch(jwriter))
 
-    def _array(self, of: Any, length: int = 0) -> Any:
+    def array(self, of: Any, length: int = 0) -> Any:
+        """Return a Java array, empty by default, for calls by reflection."""
         gateway = self.context._gateway
         assert gateway is not None
         return gateway.new_array(of, length)
 
     def object_array(self, *items: Any) -> Any:
         """Return a Java array of objects."""
-        array = self._array(self.jvm.java.lang.Object, len(items))
+        array = self.array(self.jvm.java.lang.Object, len(items))
         for index, item in enumerate(items):
             array[index] = item
         return array
@@ -237,6 +242,10 @@ class SparkInternals:
             if not base or not captured.query_name:
                 return None
             location = self.jvm.org.apache.hadoop.fs.Path(base, captured.query_name).toString()
+        return self.qualified(location)
+
+    def qualified(self, location: str) -> str:
+        """Return a path with the scheme and authority that Hadoop gives it."""
         path = self.jvm.org.apache.hadoop.fs.Path(location)
         return str(path.getFileSystem(self.hadoop_conf()).makeQualified(path).toString())
 
@@ -351,16 +360,30 @@ class LiveQuery:
         """URI of the checkpoint folder."""
         return str(self._execution.resolvedCheckpointRoot())
 
+    def delete_checkpoint_at_end(self, delete: bool) -> None:
+        """Say whether the end of the query deletes its checkpoint folder, as Spark does with one that it chose itself."""
+        holder = self._execution.getClass()
+        while holder.getSimpleName() != "StreamExecution":
+            holder = holder.getSuperclass()
+        field = holder.getDeclaredField("deleteCheckpointOnStop")
+        field.setAccessible(True)
+        field.set(self._execution, delete)
+
     @property
     def sink(self) -> str:
         """Class of the sink without package."""
         return str(self._execution.sink().getClass().getSimpleName()).rstrip("$")
 
     @property
-    def sources(self) -> list[str]:
-        """Descriptions of the sources, in the order of the offset log; empty before the first plan."""
+    def streams(self) -> list[Any]:
+        """The sources, in the order of the offset log; empty before the first plan."""
         found = self._execution.sources()
-        return [str(found.apply(index).toString()) for index in range(found.size())]
+        return [found.apply(index) for index in range(found.size())]
+
+    @property
+    def sources(self) -> list[str]:
+        """Descriptions of the sources, in the order of the offset log."""
+        return [str(stream.toString()) for stream in self.streams]
 
     def take_sources(self) -> Any:
         """Take the sources away, so that no new batch reads data, and return them for `put_sources`; call it under the lock."""

@@ -1,0 +1,61 @@
+"""Another sink in place of a query's own, for the rows that a drain does not send there."""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from spark_drain_agent.spark_internals import CapturedWriter, SparkInternals
+
+__all__ = ["discard_once_at", "unwritable", "write_once_at"]
+
+
+def write_once_at(
+    internals: SparkInternals, captured: CapturedWriter, checkpoint: str, *, output_mode: str, path: str, data_format: str
+) -> StreamingQuery:
+    """Start the captured query for one batch on another checkpoint folder, with a folder of files for a sink.
+
+    The folder is replaced as a whole, so a batch that is executed again after a crash leaves its rows once.
+    """
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.write.format(data_format).mode("overwrite").save(path)
+
+    return _once_at(internals, captured, checkpoint, output_mode).foreachBatch(write).start()
+
+
+def discard_once_at(internals: SparkInternals, captured: CapturedWriter, checkpoint: str) -> StreamingQuery:
+    """Start the captured query for one batch on another checkpoint folder, with a sink that takes the rows and keeps none."""
+    return _once_at(internals, captured, checkpoint, captured.output_mode).format("noop").start()
+
+
+def _once_at(internals: SparkInternals, captured: CapturedWriter, checkpoint: str, output_mode: str) -> DataStreamWriter:
+    writer = DataFrame(captured.dataset, internals.session).writeStream.outputMode(output_mode.lower())
+    if captured.query_name:
+        writer = writer.queryName(captured.query_name)
+    return writer.option("checkpointLocation", checkpoint).trigger(once=True)
+
+
+def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format: str) -> str:
+    """Return why the query's rows cannot be written in a batch format, or ""."""
+    jvm = internals.jvm
+    source = jvm.org.apache.spark.sql.execution.datasources.DataSource
+    try:
+        provider = source.lookupDataSource(data_format, internals.sql_conf()).getDeclaredConstructor(internals.array(jvm.java.lang.Class))
+        instance = provider.newInstance(internals.array(jvm.java.lang.Object))
+        if hasattr(instance, "fallbackFileFormat"):
+            fallback = instance.fallbackFileFormat().getDeclaredConstructor(internals.array(jvm.java.lang.Class))
+            instance = fallback.newInstance(internals.array(jvm.java.lang.Object))
+    except Py4JError:
+        return "this Spark does not know it"
+    if not jvm.java.lang.Class.forName("org.apache.spark.sql.execution.datasources.FileFormat").isInstance(instance):
+        return ""
+    schema = captured.dataset.schema()
+    refused = [
+        f"{field.name()} {field.dataType().simpleString()}"
+        for field in (schema.apply(index) for index in range(schema.size()))
+        if not instance.supportDataType(field.dataType())
+    ]
+    return f"it cannot hold {', '.join(refused)}" if refused else ""

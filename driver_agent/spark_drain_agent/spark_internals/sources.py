@@ -1,0 +1,103 @@
+"""How far the data of a running query's sources goes now, and whether the query has read as far.
+
+Each source counts in its own way. The file source cannot be asked, since asking makes it take what it finds into its next batch; so its
+list of seen files is looked at instead.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+from spark_drain_agent.offsets import covers
+from spark_drain_agent.spark_internals import LiveQuery, SparkInternals
+
+__all__ = ["SourceGoal", "goal_of", "mute_sources"]
+
+_OFFSETS_BY_LIMIT = frozenset({"KafkaMicroBatchStream"})
+_OFFSETS = frozenset({"RateStreamMicroBatchStream", "TextSocketMicroBatchStream", "MemoryStream"})
+_MAKES_DATA = frozenset({"RatePerMicroBatchStream"})
+"""Sources whose every batch makes its own data: they are never behind."""
+
+_FILES = "FileStreamSource"
+_LIST_AGAIN_SECONDS = 10.0
+
+
+class SourceGoal(Protocol):
+    """How far a source is to be read."""
+
+    def reached(self, planned: str | None, committed: str | None) -> bool:
+        """Return whether a query with these offsets of its newest planned and committed batches has read as far; ask under the lock."""
+
+
+def mute_sources(live: LiveQuery) -> list[str]:
+    """Return the sources that cannot say how far their data goes, as ``description (class)``."""
+    known = _OFFSETS_BY_LIMIT | _OFFSETS | _MAKES_DATA | {_FILES}
+    return [f"{source.toString()} ({_kind(source)})" for source in live.streams if _kind(source) not in known]
+
+
+def goal_of(internals: SparkInternals, source: Any, committed: str | None) -> SourceGoal:
+    """Return how far a source's data goes now; call it under the query's lock."""
+    kind = _kind(source)
+    if kind == _FILES:
+        return _FilesGoal(source)
+    if kind in _MAKES_DATA:
+        return _OffsetGoal(None, None)
+    first = str(source.initialOffset().json())
+    if kind in _OFFSETS:
+        latest = source.latestOffset()
+    else:
+        everything = internals.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable()
+        latest = source.latestOffset(source.deserializeOffset(committed or first), everything)
+    return _OffsetGoal(None if latest is None else str(latest.json()), first)
+
+
+def _kind(source: Any) -> str:
+    return str(source.getClass().getSimpleName())
+
+
+class _OffsetGoal:
+    def __init__(self, latest: str | None, first: str | None) -> None:
+        self._latest, self._first = latest, first
+
+    def reached(self, planned: str | None, committed: str | None) -> bool:  # noqa: ARG002  # the protocol's
+        return covers(committed or self._first, self._latest)
+
+
+class _FilesGoal:
+    """All files that are there now were taken into batches, and those batches are committed."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._seen = _private(source, "seenFiles")
+        self._unread = [entry for entry in self._listed() if self._is_new(entry)]
+        self._listed_at = time.monotonic()
+        self._last: str | None = None
+
+    def _listed(self) -> list[Any]:
+        method = self._source.getClass().getDeclaredMethod("fetchAllFiles", None)
+        method.setAccessible(True)
+        found = method.invoke(self._source, None)
+        return [found.apply(index) for index in range(found.size())]
+
+    def _is_new(self, entry: Any) -> bool:
+        # Path first and time last, in the pairs of older Sparks and in the entries of newer ones.
+        return bool(self._seen.isNewFile(entry.productElement(0), entry.productElement(entry.productArity() - 1)))
+
+    def reached(self, planned: str | None, committed: str | None) -> bool:
+        while self._unread and not self._is_new(self._unread[-1]):
+            self._unread.pop()
+        if self._unread and time.monotonic() - self._listed_at > _LIST_AGAIN_SECONDS:
+            there = {str(entry.productElement(0).toString()) for entry in self._listed()}  # a file may have been deleted unread
+            self._unread = [entry for entry in self._unread if str(entry.productElement(0).toString()) in there]
+            self._listed_at = time.monotonic()
+        if self._unread:
+            return False
+        self._last = self._last or planned
+        return covers(committed, self._last)
+
+
+def _private(holder: Any, name: str) -> Any:
+    field = holder.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(holder)

@@ -1,0 +1,27 @@
+"""Runs examples of the pyspark package one after the other, each as `python -m spark_drain_agent` would, in one JVM.
+
+Usage: examples.py BASE STORE NAME,ARGUMENT,... NAME,...
+"""
+
+import sys
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from spark_drain_agent.bypass import as_agent
+from spark_drain_agent.launcher import main
+
+FOLDER = Path(pyspark.__path__[0]) / "examples/src/main/python/sql/streaming"
+
+store = sys.argv[2]
+for example in sys.argv[3:]:
+    name, *arguments = example.split(",")
+    print(f"begin {name}", flush=True)
+    code = main(["--metadata-store", store, str(FOLDER / name), *arguments])
+    print(f"end {name} {code}", flush=True)
+    with as_agent():
+        context = SparkContext._active_spark_context
+        assert context is not None
+        context.stop()
+        SparkSession._instantiatedSession = None

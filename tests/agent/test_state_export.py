@@ -1,0 +1,136 @@
+"""Keyed state is written to Parquet before a drain lets go of it, and the next version begins with it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+from spark_drain_agent.steps.export import StatePart, parts_of
+
+from examples.state_export import v1, v2
+from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.harness import Feed, exactly, ids_in
+from tests.agent.warm import Warm, warm_session
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("export")
+
+
+@pytest.fixture(scope="module")
+def session(base: Path) -> Iterator[Warm]:
+    with warm_session(base, **{"spark.sparkdrain.allowedPaths": str(base)}) as warm:
+        yield warm
+
+
+@pytest.fixture
+def warm(session: Warm) -> Iterator[Warm]:
+    yield session
+    session.session.conf.unset(PROVIDER)
+    session.forget()
+
+
+def metadata(operator: int, name: str, store: str, properties: str | None = None) -> dict[str, Any]:
+    return {"operatorId": operator, "operatorName": name, "stateStoreName": store, "operatorProperties": properties}
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts"),
+    [
+        ([], []),
+        ([metadata(0, "stateStoreSave", "default")], [("0-stateStoreSave/default", {"operatorId": "0", "storeName": "default"})]),
+        (
+            [metadata(1, "symmetricHashJoin", store) for store in ("left-keyToNumValues", "right-keyToNumValues")],
+            [
+                ("1-symmetricHashJoin/left", {"operatorId": "1", "joinSide": "left"}),
+                ("1-symmetricHashJoin/right", {"operatorId": "1", "joinSide": "right"}),
+            ],
+        ),
+        (
+            [
+                metadata(
+                    0,
+                    "transformWithStateInPandasExec",
+                    "default",
+                    '{"timeMode":"EventTime","stateVariables":[{"stateName":"total"},{"stateName":"$eventTimers_keyToTimestamp"}]}',
+                )
+            ],
+            [
+                ("0-transformWithStateInPandasExec/total", {"operatorId": "0", "stateVarName": "total"}),
+                ("0-transformWithStateInPandasExec/timers", {"operatorId": "0", "readRegisteredTimers": "true"}),
+            ],
+        ),
+    ],
+    ids=["stateless", "aggregation", "join", "transformWithState"],
+)
+def test_what_is_read_of_an_operator(rows: list[dict[str, Any]], parts: list[tuple[str, dict[str, str]]]) -> None:
+    assert parts_of(rows) == [StatePart(folder, options) for folder, options in parts]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", ["Drain", "Stop"])
+def test_state_is_exported_as_it_was_before_the_flush(warm: Warm, base: Path, tmp_path: Path, mode: str) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add(3)
+    counted(read(warm.session, tmp_path)).writeStream.queryName("counts").option(
+        "checkpointLocation", str(tmp_path / "counts")
+    ).foreachBatch(to_files(tmp_path / "out")).start().processAllAvailable()
+    left = read(warm.session, tmp_path).withWatermark("at", "1 minute")
+    right = left.select(F.col("id").alias("other"), F.col("at").alias("later"))
+    left.join(right, F.expr("id = other AND later BETWEEN at AND at + INTERVAL 1 MINUTE")).writeStream.queryName("joined").format(
+        "noop"
+    ).option("checkpointLocation", str(tmp_path / "joined")).start().processAllAvailable()
+    emitted = ids_in(tmp_path / "out")
+
+    drain = warm.drain(mode, stateExport__path=f"{base}/of-{mode}")
+    folders = {query["name"]: query["stateExport"] for query in drain["queries"]}
+    assert folders == {name: f"file:{base}/of-{mode}/{name}" for name in ("counts", "joined")}
+    state = warm.session.read.parquet(f"{folders['counts']}/0-stateStoreSave/default")
+    assert {"key", "value"} <= set(state.columns)
+    for side in ("left", "right"):
+        assert warm.session.read.parquet(f"{folders['joined']}/0-symmetricHashJoin/{side}").count() > 0
+    assert (ids_in(tmp_path / "out") == exactly(feed.ids)) is (mode == "Drain")
+    assert emitted.total() + sum(item["value"]["count"] for item in state.collect()) == len(feed.ids)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_the_example_begins_with_the_exported_balances(warm: Warm, base: Path) -> None:
+    folder = base / "example"
+    truth: Counter[str] = Counter()
+
+    def pay(number: int, *payments: tuple[str, int]) -> None:
+        (folder / "payments").mkdir(parents=True, exist_ok=True)
+        (folder / f"payments/{number}.json").write_text("\n".join(json.dumps({"account": a, "amount": n}) for a, n in payments))
+        for account, amount in payments:
+            truth[account] += amount
+
+    pay(0, ("ann", 5), ("bob", 7), ("ann", 10))
+    v1.start(warm.session, str(folder)).processAllAvailable()
+    warm.drain(stateLossPolicy="Accept", stateExport__path=f"{folder}/state")
+
+    warm.session.conf.set(PROVIDER, v2.ROCKSDB)
+    pay(1, ("ann", 1), ("cid", 3))
+    query = v2.start(warm.session, str(folder))
+    query.processAllAvailable()
+    pay(2, ("bob", 2))
+    query.processAllAvailable()
+    drain = warm.drain(stateLossPolicy="Accept", stateExport__path=f"{base}/again")
+
+    newest: dict[str, int] = {}
+    for batch in sorted((folder / "balances").iterdir()):
+        for path in batch.glob("*.json"):
+            newest.update((item["account"], item["balance"]) for item in map(json.loads, path.read_text().splitlines()))
+    assert newest == dict(truth)
+    (variable,) = Path(drain["queries"][0]["stateExport"].removeprefix("file:")).glob("0-*/account")
+    exported = warm.session.read.parquet(str(variable)).select("key.account", "value.balance", "value.payments").collect()
+    assert {row.account: (row.balance, row.payments) for row in exported} == {"ann": (16, 1), "bob": (9, 1), "cid": (3, 1)}

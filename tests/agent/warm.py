@@ -1,0 +1,120 @@
+"""One Spark session with the agent in this process, for many drains: a new version of a query is a new `start` in the same application."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from spark_drain_agent import attachment, hooks
+from spark_drain_agent.agent import Agent
+from spark_drain_agent.hold import Phase
+from spark_drain_agent.queries import QueryRegistry
+
+from tests.agent.harness import Drains, eventually
+from tests.workshop.repository import ROOT
+
+__all__ = ["Warm", "warm_session"]
+
+
+class Warm:
+    """A session, its agent and its drains.
+
+    Parameters
+    ----------
+    session
+        With the agent attached.
+    drains
+        The store.
+    """
+
+    def __init__(self, session: SparkSession, drains: Drains) -> None:
+        self.session = session
+        self.drains = drains
+
+    @property
+    def agent(self) -> Agent:
+        """The agent of this process."""
+        found = attachment.current_agent()
+        assert found is not None
+        return found
+
+    def drain(self, mode: str = "Drain", **options: str) -> dict[str, Any]:
+        """Drain all queries, and let the application go on; returns the drain as it was reported."""
+        with self.requested(mode, **options) as uuid:
+            return self.drains.reaches(uuid, "Drained")
+
+    def refused(self, mode: str = "Drain", **options: str) -> tuple[str, str]:
+        """Ask for a drain that is rejected; returns reason and message."""
+        with self.requested(mode, **options) as uuid:
+            drain = self.drains.reaches(uuid, "Rejected")
+            return drain["reason"], drain["message"]
+
+    @contextmanager
+    def requested(self, mode: str = "Drain", **options: str) -> Iterator[str]:
+        """Request a drain while main waits for its queries; at the end the notification is removed."""
+        with self.agent.gate.user_waits():
+            uuid = self.drains.write(mode, **options)
+            try:
+                yield uuid
+            finally:
+                self.drains.clean_up(everything=True)
+        eventually(lambda: self.agent.gate.phase is Phase.OPEN and self.agent._drain is None, "the drain to let go")
+
+    def forget(self) -> None:
+        """Stop what runs and forget it, so that the next test finds an application without queries."""
+        for query in self.session.streams.active:
+            query.stop()
+        self.agent.registry = QueryRegistry()
+
+
+HOOKED = (
+    (SparkSession, ("__init__", "stop")),
+    (SparkContext, ("stop",)),
+    (DataStreamWriter, ("start", "toTable")),
+    (StreamingQuery, ("awaitTermination", "isActive", "stop")),
+    (StreamingQueryManager, ("awaitAnyTermination",)),
+)
+
+
+@contextmanager
+def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
+    """Make a session in this process; at the end it is stopped, and PySpark is as it was before."""
+    drains = Drains(base / "store")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))  # workers import what a query's functions are in
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        for holder, names in HOOKED:
+            for name in names:
+                patch.setattr(holder, name, vars(holder)[name])
+        patch.setattr(hooks, "_installed", False)
+        patch.setattr(attachment, "_agent", None)
+        builder = SparkSession.builder.master("local[2]")
+        settings = {
+            "spark.sparkdrain.store": drains.location,
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": str(base / "warehouse"),
+            **confs,
+        }
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        try:
+            attachment.attach(session)
+            yield Warm(session, drains)
+        finally:
+            session.stop()
+            Warm(session, drains).agent.close()

@@ -1,0 +1,54 @@
+"""What a drain does to every operator, on both state providers, measured against what docs/operators.md says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from spark_drain_agent.steps.flush_running import FLUSH_CONF
+from spark_drain_store import DrainState
+
+from tests.semantics.operator_table import CASES, CLICKS, Case
+from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Begin = Callable[[], Application]
+
+
+def last_of_each(rows: list[tuple[Any, ...]], mode: str) -> list[tuple[Any, ...]]:
+    """Return the table that the rows of an output mode add up to."""
+    return rows if mode == "append" else list({tuple(cell for cell in row if not isinstance(cell, tuple)): row for row in rows}.values())
+
+
+@pytest.mark.parametrize(
+    ("case", "provider", "flush"),
+    [(case, provider, flush) for case in CASES for provider in case.providers for flush in ("Auto", "WorkCopy")],
+    ids=lambda value: str(getattr(value, "name", value)),
+)
+def test_operator(case: Case, provider: str, flush: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
+    spark.conf.set(FLUSH_CONF, flush)
+    events, clicks = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks")
+    events.add(*case.files)
+    clicks.add(*CLICKS)
+    frame, sink = case.build(events, clicks), Batches()
+    app = application()
+    query = app.start(frame, sink, case.mode)
+    read_all(query, None if case.idle else sum(map(len, case.files)))
+
+    if case.refused:
+        with app.asked(DrainState.REJECTED) as refused:
+            assert refused.reason == "StateWouldBeLost"
+            assert ", ".join(case.refused) in refused.message
+        assert query.isActive
+    report = app.drain(stateLossPolicy="Accept" if case.refused else "Refuse")
+
+    assert [tuple(vars(operator).values()) for operator in report.operators] == list(case.operators)
+    assert Counter(last_of_each(sink.rows, case.mode)) == Counter(case.truth)
+    assert Counter(sink.drained) == Counter(case.flushed)
+    assert sink.panes == (1 if case.operators else 0)

@@ -1,0 +1,211 @@
+"""Application after application in one warm JVM: each an agent with a store of its own, and queries that it sees starting."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from spark_drain_agent import is_drain_pane
+from spark_drain_agent.agent import Agent
+from spark_drain_agent.hold import Phase
+from spark_drain_agent.identity import identify
+from spark_drain_agent.spark_internals import SparkInternals
+from spark_drain_store import Channel, DrainNotification, DrainReport, DrainState, QueryReport
+
+__all__ = ["MIDNIGHT", "PROVIDERS", "Application", "Batches", "Event", "Input", "read_all", "until"]
+
+PROVIDERS = {
+    "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+_SECONDS = 120.0
+_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+MIDNIGHT = int(_DAY.timestamp())
+"""The second that the events' times count from."""
+
+Found = TypeVar("Found")
+
+
+def until(look: Callable[[], Found | None], what: str) -> Found:
+    """Return the first truthy answer."""
+    give_up = time.monotonic() + _SECONDS
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < give_up, f"not within {_SECONDS} s: {what}"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One input record, ``at`` seconds after midnight."""
+
+    id: int
+    key: str
+    at: int
+
+
+class Input:
+    """A folder of JSON files, each read by a batch of its own."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark, self.folder, self._files = spark, folder, 0
+        folder.mkdir(parents=True)
+
+    def add(self, *files: Iterable[Event]) -> None:
+        """Write files, in the order in which Spark is to read them."""
+        for events in files:
+            lines = [json.dumps({"id": e.id, "key": e.key, "at": (_DAY + timedelta(seconds=e.at)).isoformat()}) for e in events]
+            part = self.folder / f".{self._files:03}"
+            part.write_text("\n".join(lines))
+            os.utime(part, (1_700_000_000 + self._files,) * 2)
+            part.rename(self.folder / f"{self._files:03}.json")
+            self._files += 1
+
+    def stream(self, watermark: str | None = "12 seconds") -> DataFrame:
+        """Return the streaming DataFrame of the folder."""
+        read = self._spark.readStream.schema("id LONG, key STRING, at TIMESTAMP").option("maxFilesPerTrigger", 1).json(str(self.folder))
+        return read.withWatermark("at", watermark) if watermark else read
+
+
+@dataclass
+class Batches:
+    """A foreachBatch sink that remembers what it was given."""
+
+    written: list[tuple[bool, tuple[Any, ...]]] = field(default_factory=list)
+    panes: int = 0
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Take one batch."""
+        pane = is_drain_pane()
+        self.panes += pane
+        self.written += [(pane, _plain(row)) for row in batch.collect()]
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows so far."""
+        return [row for _, row in self.written]
+
+    @property
+    def drained(self) -> list[tuple[Any, ...]]:
+        """The rows that a flush emitted."""
+        return [row for pane, row in self.written if pane]
+
+
+def _plain(value: Any) -> Any:
+    """Return a row as nested tuples, its arrays in order."""
+    if isinstance(value, list):
+        return tuple(sorted(_plain(item) for item in value))
+    return tuple(_plain(item) for item in value) if isinstance(value, tuple) else value
+
+
+class Application:
+    """One life of an application in the warm JVM; `close` ends it.
+
+    Parameters
+    ----------
+    spark
+        The warm session.
+    base
+        Folder for checkpoints; a later application with the same folder goes on where this one ended.
+    """
+
+    def __init__(self, spark: SparkSession, base: Path) -> None:
+        self.base = base
+        self.channel = Channel.in_memory()
+        self._internals = SparkInternals(spark)
+        self._agent = Agent(self._internals, self.channel, replace(identify(self._internals), run_id=str(uuid4())))
+        self._queries: list[StreamingQuery] = []
+        self._agent.begin()
+
+    def start(self, frame: DataFrame, sink: Batches, mode: str = "append", name: str = "q", **options: str) -> StreamingQuery:
+        """Start a query as the hooks would."""
+        writer = frame.writeStream.foreachBatch(sink).outputMode(mode).queryName(f"{name} in {self.base.parent.name}").options(**options)
+        return self.launch(writer.option("checkpointLocation", str(self.base / name)))
+
+    def launch(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start a writer as the hooks would."""
+        query = self._agent.start_query(writer, self._internals, lambda jwriter: jwriter.start(), writer.start)
+        self._queries.append(query)
+        return query
+
+    def ask(self, mode: str = "Drain", **options: str) -> str:
+        """Request a drain; ``__`` in an option's name stands for its dot."""
+        notification = DrainNotification(
+            uuid=str(uuid4()),
+            created_at=datetime.now(UTC),
+            mode=mode,
+            options={name.replace("__", "."): value for name, value in options.items()},
+        )
+        self.channel.requests.write({notification.uuid: notification.to_json()})
+        return notification.uuid
+
+    def answer(self, uuid: str, *states: DrainState) -> DrainReport:
+        """Wait until a drain is in one of these states."""
+
+        def look() -> DrainReport | None:
+            text = self.channel.reports.read().entries.get(uuid)
+            report = DrainReport.from_json(uuid, text) if text else None
+            if report is None or report.state in states:
+                return report
+            assert not report.state.finished, report
+            assert report.state is not DrainState.STALLED, report
+            return None
+
+        return until(look, f"drain {uuid} to be {' or '.join(states)}")
+
+    @contextmanager
+    def asked(self, *states: DrainState, mode: str = "Drain", **options: str) -> Iterator[DrainReport]:
+        """Request a drain, wait for its answer, and remove the request at the end of the block."""
+        with self.user_waits():
+            uuid = self.ask(mode, **options)
+            yield self.answer(uuid, *states)
+        self.finish(uuid)
+
+    def user_waits(self) -> AbstractContextManager[object]:
+        """Do what a main thread in awaitTermination does."""
+        return self._agent.gate.user_waits()
+
+    def finish(self, uuid: str) -> None:
+        """Remove a request and wait until the agent has let the application go."""
+        self.channel.requests.write({uuid: None})
+        until(lambda: self._agent.gate.phase is Phase.OPEN and self._agent._drain is None, "the drain to be over")
+
+    def drain(self, mode: str = "Drain", **options: str) -> QueryReport:
+        """Drain, and return the report of the only query."""
+        with self.asked(DrainState.DRAINED, mode=mode, **options) as report:
+            (query,) = report.queries
+            return query
+
+    def close(self) -> None:
+        """End the agent and whatever still runs."""
+        self.channel.requests.write(dict.fromkeys(self.channel.requests.read().entries))
+        for query in self._queries:
+            query.stop()
+        self._agent.close()
+
+
+def read_all(query: StreamingQuery, records: int | None = None) -> None:
+    """Wait until all is read and committed; a query that never rests says so by the number of records that there are."""
+    if records is None:
+        query.processAllAvailable()
+        return
+
+    def look() -> bool:
+        if (error := query.exception()) is not None:
+            raise AssertionError(str(error))
+        return bool(sum(progress["numInputRows"] for progress in query.recentProgress) >= records)
+
+    until(look, f"{records} records to be read")
