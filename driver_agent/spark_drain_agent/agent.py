@@ -22,11 +22,8 @@ from spark_drain_agent.hold import Gate, Phase
 from spark_drain_agent.identity import Identity
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.queries import HeldQuery, QueryRegistry, TrackedQuery
-from spark_drain_agent.query_drain import application
+from spark_drain_agent.recovery import end_interrupted_drain
 from spark_drain_agent.spark_internals import JavaError, SparkInternals, UnsupportedSparkError
-from spark_drain_agent.steps.complete import complete
-from spark_drain_agent.steps.fence import can_undo, undo
-from spark_drain_agent.steps.restore import restore
 from spark_drain_agent.steps.seed import clear_late_state
 from spark_drain_agent.trace import LOG
 
@@ -199,20 +196,9 @@ class Agent:
         if journal.over:
             clear_late_state(files, journal)
             return False
-        if journal.step is JournalStep.RESTORING:
-            restore(files, journal)
-            return False
-        if self._adopt(journal):
+        if journal.step is not JournalStep.RESTORING and self._adopt(journal):
             return True
-        if can_undo(files, journal):
-            LOG.info("%s: drain %s was interrupted before its flush and nobody asks for it any more: undone", tracked.label, journal.uuid)
-            undo(files, journal)
-            return False
-        LOG.info("%s: drain %s was interrupted after its flush had begun: finished now", tracked.label, journal.uuid)
-        with as_agent():
-            complete(files, journal, application(tracked, journal))
-            # The flush was a query of this session: without this, the user's awaitAnyTermination would return for it.
-            tracked.internals.session.streams.resetTerminated()
+        end_interrupted_drain(tracked)
         return False
 
     def _adopt(self, journal: Journal) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
 from spark_drain_agent.bypass import as_agent
-from spark_drain_agent.filesystem import CheckpointFiles
+from spark_drain_agent.claim import CheckpointClaimedError, claim
+from spark_drain_agent.filesystem import CheckpointFiles, CheckpointIOError
 from spark_drain_agent.journal import MalformedJournalError, read_journal
 from spark_drain_agent.spark_internals import JavaError, SparkInternals
 from spark_drain_agent.steps.discard import NothingPendingError, discard_pending
@@ -20,10 +22,19 @@ __all__ = ["COMMANDS", "run"]
 _RAN = "The application must not run, on any machine, while this command does."
 
 
-def _open(checkpoint: str) -> CheckpointFiles:
+@contextmanager
+def _claimed(checkpoint: str) -> Iterator[CheckpointFiles]:
     with as_agent():
         spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    return CheckpointFiles(SparkInternals(spark), checkpoint)
+    internals = SparkInternals(spark)
+    files = CheckpointFiles(internals, checkpoint)
+    if not files.exists("metadata"):
+        raise CheckpointIOError(f"{files.root} is no checkpoint folder: it has no file metadata")
+    mine = claim(files, internals)
+    try:
+        yield files
+    finally:
+        mine.release()
 
 
 def recover(arguments: Sequence[str]) -> int:
@@ -37,8 +48,8 @@ def recover(arguments: Sequence[str]) -> int:
         help="do not run the flush batch any more: open windows are not emitted; with Reseed they stay in the archive, otherwise in state",
     )
     options = parser.parse_args(arguments)
-    files = _open(options.checkpoint)
-    journal = discard_pending(files, read_journal(files))
+    with _claimed(options.checkpoint) as files:
+        journal = discard_pending(files, read_journal(files))
     if journal.drains == journal.generation:
         archive = files.uri(journal.work)
         print(f"drained without its flush: the next version starts after batch {journal.batch_id}; open windows are in {archive}")
@@ -54,8 +65,8 @@ def resume(arguments: Sequence[str]) -> int:
     parser.add_argument("--from", dest="origin", choices=("archive",), required=True, help="the archive of the checkpoint's last drain")
     parser.add_argument("--discard-newer", action="store_true", help="also when batches were run since: their records are processed again")
     options = parser.parse_args(arguments)
-    files = _open(options.checkpoint)
-    journal = restore(files, check_restorable(files, read_journal(files), discard_newer=options.discard_newer))
+    with _claimed(options.checkpoint) as files:
+        journal = restore(files, check_restorable(files, read_journal(files), discard_newer=options.discard_newer))
     print(
         f"restored: the version that was drained goes on after batch {journal.batch_id}, with its state; what the flush had written stays "
         "in the sink, and windows that it emitted come again when they are complete"
@@ -70,6 +81,6 @@ def run(command: str, arguments: Sequence[str]) -> int:
     """Run one of `COMMANDS`; returns the exit code."""
     try:
         return COMMANDS[command](arguments)
-    except (RestoreError, NothingPendingError, MalformedJournalError, OSError, JavaError) as error:
+    except (RestoreError, NothingPendingError, CheckpointClaimedError, MalformedJournalError, OSError, JavaError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -9,6 +9,7 @@ from spark_drain_store import DrainState
 
 from spark_drain_agent import reasons
 from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
+from spark_drain_agent.claim import CheckpointClaimedError
 from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
 from spark_drain_agent.executors import collect_executor_reports
 from spark_drain_agent.journal import MalformedJournalError
@@ -26,6 +27,7 @@ _TRIES_BEFORE_STALLED = 3
 _RETRY_SECONDS = (1.0, 3.0, 10.0, 30.0)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (RecoveryNeedsPreviousVersionError, reasons.RECOVERY_NEEDS_PREVIOUS_VERSION),
+    (CheckpointClaimedError, reasons.CHECKPOINT_CLAIMED),
     (FlushError, reasons.FLUSH_FAILED),
     (ExportError, reasons.STATE_EXPORT_FAILED),
     (JavaError, reasons.CHECKPOINT_UNWRITABLE),

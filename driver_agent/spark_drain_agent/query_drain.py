@@ -12,6 +12,7 @@ from spark_drain_store import DrainOptions, DrainState, OperatorReport, QueryRep
 from spark_drain_agent import reasons
 from spark_drain_agent.batch_marks import DRAIN_PANE_PROPERTY, GENERATION_PROPERTY, marked
 from spark_drain_agent.checkpoint import Checkpoint
+from spark_drain_agent.claim import Claim, claim
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.outputs import query_folder
 from spark_drain_agent.plan import PlanRejectedError, QueryPlan, measured, plan_query, residue, side_output_mode
@@ -98,6 +99,7 @@ class QueryDrain:
         self._uuid = uuid
         self._plan: QueryPlan | None = None
         self._frozen: FrozenQuery | None = None
+        self._claim: Claim | None = None
         self._sources: tuple[str, ...] = ()
         self._rows_before: tuple[int, ...] = ()
         self.query_id = tracked.query.id if tracked.query is not None else ""
@@ -205,6 +207,7 @@ class QueryDrain:
             return
         files, checkpoint = tracked.checkpoint_files(), tracked.checkpoint()
         self.report = replace(self.report, state=DrainState.FLUSHING, message="")
+        self._claim = self._claim or claim(files, tracked.internals)
         if self._frozen is not None:
             self._rows_before = self._rows_before or tracked.state_rows()
             try:
@@ -218,9 +221,11 @@ class QueryDrain:
         if journal is None:
             self._export_kept(checkpoint)
             self._describe_end(checkpoint.newest_commit, checkpoint)
-            return
-        completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
-        self._describe_drained(completed.journal, completed.rows_after or self._rows_after_running_flush(completed.journal))
+        else:
+            completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
+            self._describe_drained(completed.journal, completed.rows_after or self._rows_after_running_flush(completed.journal))
+        self._claim.release()
+        self._claim = None
 
     def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint) -> None:
         plan, tracked = self._plan or self.plan(), self._tracked

@@ -33,7 +33,9 @@ class Folder:
 
     def write(self, name: str, text: str) -> None:
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.path / name).write_text(text)
+        part = self.path / f"{name}.part"
+        part.write_text(text)
+        part.rename(self.path / name)
 
     def delete(self, name: str) -> None:
         target = self.path / name

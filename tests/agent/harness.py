@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 from spark_drain_store.cli import main as store_command
 
+from tests.support import java
+
 __all__ = ["PER_FILE", "Drains", "Driver", "Feed", "eventually", "exactly", "ids_in", "logged", "newest", "rows_in"]
 
 APPS = Path(__file__).parent / "apps"
@@ -155,6 +157,7 @@ class Driver:
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.session.timeZone": "UTC",
+            "spark.sparkdrain.claimSeconds": "1",
             **(confs or {}),
         }
         submit = ["--master local[2]", *(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"]
@@ -170,6 +173,7 @@ class Driver:
                     "PYTHONPATH": str(APPS.parents[2]),
                     "PYSPARK_PYTHON": sys.executable,
                     "SPARK_LOCAL_IP": "127.0.0.1",
+                    "JDK_JAVA_OPTIONS": java.QUICK,
                     "PYSPARK_SUBMIT_ARGS": " ".join(submit),
                 },
             )

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,16 @@ def crash(point: str) -> None:
         os.killpg(0, signal.SIGKILL)
 
 
+def hesitate() -> None:
+    (base / "writers").open("a").write(f"{os.getpid()}\n")
+    while (base / "hesitate").exists():
+        time.sleep(0.05)
+
+
 def write(batch: DataFrame, batch_id: int) -> None:
     crash("before-sink-write")
+    if is_drain_pane():
+        hesitate()
     query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     rows = [{"version": version, "ids": row["ids"], "count": row["count"], "drain_pane": is_drain_pane()} for row in batch.collect()]
     part = out / f".{query_id}-{batch_id}"

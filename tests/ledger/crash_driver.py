@@ -34,6 +34,7 @@ def kill_at(reached: str) -> None:
 
 trace.observe(kill_at)
 os.environ["LEDGER_CRASH"] = when
-os.environ["PYSPARK_SUBMIT_ARGS"] = f"--conf spark.sparkdrain.flush={flush} pyspark-shell"
+confs = {"flush": flush, "claimSeconds": os.environ.get("LEDGER_CLAIM_SECONDS", "1")}
+os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join(f"--conf spark.sparkdrain.{name}={value}" for name, value in confs.items()) + " pyspark-shell"
 threading.Thread(target=request_drain, daemon=True).start()
 sys.exit(main(["--metadata-store", store, str(Path(__file__).with_name("app.py")), source, base, "v1"]))

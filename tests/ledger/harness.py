@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that lives for seconds spends them on compiling, without these options."""
+from tests.support import java
+
 HERE = Path(__file__).parent
 _CRASH_SECONDS = 180
 EVENTS = 600
@@ -78,11 +78,11 @@ class Crash:
 
     def happen(self, source: Path, base: Path) -> Path:
         """Run a driver, drain it, and have it killed; returns the folder with what it leaves behind."""
-        base.mkdir()
+        base.mkdir(exist_ok=True)
         scratch = base.with_name("scratch")  # what a killed Spark leaves behind goes away with the test's folder
         scratch.mkdir(exist_ok=True)
-        java = f"-Djava.io.tmpdir={scratch} {QUICK_JAVA}"
-        environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "JDK_JAVA_OPTIONS": java}
+        options = f"-Djava.io.tmpdir={scratch} {java.QUICK}"
+        environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "JDK_JAVA_OPTIONS": options}
         with (base / "crash.log").open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, str(HERE / "crash_driver.py"), self.when, self.flush, str(source), str(base)],
@@ -114,7 +114,7 @@ class Restarter:
             stdout=subprocess.PIPE,
             stderr=self._stream,
             text=True,
-            env=os.environ | {"JDK_JAVA_OPTIONS": QUICK_JAVA},
+            env=os.environ | {"JDK_JAVA_OPTIONS": java.QUICK},
         )
 
     def run(self, run: str, version: str, source: Path, base: Path, goal: str, **more: Any) -> dict[str, Any]:

@@ -103,6 +103,7 @@ def run(command: dict[str, Any]) -> dict[str, str]:
     store = f"file:{command['base']}/store"
     if SparkContext._jvm is not None:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
+        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.claimSeconds", "1")
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.flush", command.get("flush", "Auto"))
     sys.argv = [str(APP), command["input"], command["base"], command["version"]]
     failures: list[str] = []

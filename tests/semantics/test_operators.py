@@ -26,11 +26,12 @@ def last_of_each(rows: list[tuple[Any, ...]], mode: str) -> list[tuple[Any, ...]
 
 
 @pytest.mark.parametrize(
-    ("case", "provider", "flush"),
-    [(case, provider, flush) for case in CASES for provider in case.providers for flush in ("Auto", "WorkCopy")],
+    ("case", "setting"),
+    [(case, f"{provider}-{flush}") for case in CASES for provider in case.providers for flush in ("Auto", "WorkCopy")],
     ids=lambda value: str(getattr(value, "name", value)),
 )
-def test_operator(case: Case, provider: str, flush: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+def test_operator(case: Case, setting: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    provider, flush = setting.split("-")
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
     spark.conf.set(FLUSH_CONF, flush)
     events, clicks = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks")
