@@ -6,10 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError
 from spark_drain_store.drains import read_notifications, read_reports
 
@@ -23,7 +21,7 @@ from spark_drain_agent.identity import Identity
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.queries import HeldQuery, QueryRegistry, TrackedQuery
 from spark_drain_agent.recovery import end_interrupted_drain
-from spark_drain_agent.spark_internals import JavaError, SparkInternals, UnsupportedSparkError
+from spark_drain_agent.spark_internals import CapturedWriter, JavaError, SparkInternals, UnsupportedSparkError
 from spark_drain_agent.steps.seed import clear_late_state
 from spark_drain_agent.trace import LOG
 
@@ -159,11 +157,11 @@ class Agent:
     # -- called from the hooks, in the user's threads --------------------------------------------------------------------------------
 
     def start_query(
-        self, writer: DataStreamWriter, internals: SparkInternals, launch: Callable[[Any], Any], start_now: Callable[[], StreamingQuery]
+        self, internals: SparkInternals, capture: Callable[[], CapturedWriter], start_now: Callable[[], StreamingQuery]
     ) -> StreamingQuery:
         """Start a query on behalf of the user, or hand out one that waits."""
         try:
-            captured = internals.capture(writer, launch)
+            captured = capture()
             tracked = TrackedQuery(internals, captured, internals.checkpoint_location(captured))
         except (JavaError, UnsupportedSparkError) as error:
             LOG.warning("a query starts unseen by the drain agent: %s", error)

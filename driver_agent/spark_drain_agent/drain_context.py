@@ -81,6 +81,7 @@ class DrainContext:
         self.keeps_queries: tuple[QueryReport, ...] = ()
         self.stopped_before: tuple[str, ...] = ()
         self.missing: set[str] = set()
+        self.stalled: dict[str, tuple[str, str]] = {}
 
     @property
     def uuid(self) -> str:

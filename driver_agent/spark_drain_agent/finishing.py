@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from spark_drain_store import DrainState
 
 from spark_drain_agent import reasons
+from spark_drain_agent.bypass import as_agent
 from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
 from spark_drain_agent.claim import CheckpointClaimedError
 from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
@@ -24,6 +27,7 @@ from spark_drain_agent.trace import LOG, reached
 __all__ = ["finish_all", "finish_offered", "report_executors"]
 
 _TRIES_BEFORE_STALLED = 3
+_TOGETHER = 4
 _RETRY_SECONDS = (1.0, 3.0, 10.0, 30.0)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (RecoveryNeedsPreviousVersionError, reasons.RECOVERY_NEEDS_PREVIOUS_VERSION),
@@ -39,10 +43,31 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 
 
 def finish_all(drain: DrainContext) -> None:
-    """Finish the queries that were frozen."""
+    """Finish the queries that were frozen, and after them those that they feed."""
     with drain.timed("flush"):
-        for target in drain.targets:
+        left = list(drain.targets)
+        while left:
+            unfinished = {target.key for target in left}
+            ready = [target for target in left if not unfinished.intersection(target.report.fed_by)]
+            _finish_together(drain, ready)
+            left = [target for target in left if target not in ready]
+            if left:
+                reached("upstream-finished")
+
+
+def _finish_together(drain: DrainContext, targets: list[QueryDrain]) -> None:
+    """Finish independent queries side by side: one waits for the filesystem while another one computes."""
+    if len(targets) == 1:
+        _finish(drain, targets[0])
+        return
+
+    def finish(target: QueryDrain) -> None:
+        with as_agent():
             _finish(drain, target)
+
+    with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="spark-drain-flush") as pool:
+        for done in [pool.submit(finish, target) for target in targets]:
+            done.result()
 
 
 def finish_offered(drain: DrainContext, offered: list[TrackedQuery]) -> None:
@@ -60,22 +85,32 @@ def finish_offered(drain: DrainContext, offered: list[TrackedQuery]) -> None:
     if inherited is None or inherited.state is not DrainState.DRAINED:
         drain.reporter.change(state=DrainState.FLUSHING, reason="", message="goes on in a new run of the driver")
     missing = drain.missing = {query.checkpoint_location for query in drain.keeps_queries if query.state != DrainState.DRAINED}
+    fed_by = {query.checkpoint_location: query.fed_by for query in drain.keeps_queries}
     with drain.timed("flush"):
         # Without a list of queries from the earlier run, the application's main thread says when all have been started.
         while missing or inherited is None:
-            if not offered:
+            tracked = _next(offered, fed_by, missing)
+            if tracked is None:
                 if drain.host.gate.user_is_waiting or drain.gone.is_set():
                     if inherited is None:
                         break
-                    _miss(drain, missing)
+                    _miss(drain, missing - {item.location for item in offered})
                 time.sleep(POLL_SECONDS)
                 continue
-            tracked = offered.pop(0)
             target = QueryDrain(tracked, drain.options, drain.uuid)
+            target.feed(fed_by.get(tracked.key, ()))
             drain.targets.append(target)
             _finish(drain, target)
             missing.discard(tracked.location or "")
     drain.executors = dict(drain.host.internals.executors())
+
+
+def _next(offered: list[TrackedQuery], fed_by: Mapping[str, tuple[str, ...]], missing: set[str]) -> TrackedQuery | None:
+    """Take the next query off the list that no unfinished one feeds; None where each waits for another."""
+    for index, tracked in enumerate(offered):
+        if not missing.intersection(fed_by.get(tracked.key, ())):
+            return offered.pop(index)
+    return None
 
 
 def _miss(drain: DrainContext, missing: set[str]) -> None:
@@ -96,7 +131,8 @@ def _finish(drain: DrainContext, target: QueryDrain) -> None:
     tries = 0
     while True:
         try:
-            drain.reporter.change(state=DrainState.FLUSHING, reason="", message="", queries=drain.query_reports())
+            drain.stalled.pop(target.key, None)
+            _show(drain)
             target.finish()
             drain.reporter.change(queries=drain.query_reports())
             return
@@ -104,7 +140,10 @@ def _finish(drain: DrainContext, target: QueryDrain) -> None:
             LOG.warning("drain %s: %s: %s", drain.uuid, target.label, error)
             reason = next(name for kind, name in _REASONS if isinstance(error, kind))
             if tries >= _TRIES_BEFORE_STALLED or isinstance(error, RecoveryNeedsPreviousVersionError):
-                _stalled(drain, target, reason, f"{target.label}: {str(error)[:1000]}")
+                message = f"{target.label}: {str(error)[:1000]}"
+                target.report = replace(target.report, state=DrainState.STALLED, message=message)
+                drain.stalled[target.key] = (reason, f"{message}; it is tried again until it works")
+                _show(drain)
         if drain.gone.wait(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
             # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
             report = drain.reporter.report
@@ -112,11 +151,11 @@ def _finish(drain: DrainContext, target: QueryDrain) -> None:
         tries += 1
 
 
-def _stalled(drain: DrainContext, target: QueryDrain, reason: str, message: str) -> None:
-    target.report = replace(target.report, state=DrainState.STALLED, message=message)
-    drain.reporter.change(
-        state=DrainState.STALLED, reason=reason, message=f"{message}; it is tried again until it works", queries=drain.query_reports()
-    )
+def _show(drain: DrainContext) -> None:
+    """Report how it goes; one query that stalls is not to be hidden by another one that gets on."""
+    stalled = list(drain.stalled.values())
+    state, (reason, message) = (DrainState.STALLED, stalled[0]) if stalled else (DrainState.FLUSHING, ("", ""))
+    drain.reporter.change(state=state, reason=reason, message=message, queries=drain.query_reports())
 
 
 def report_executors(drain: DrainContext) -> None:

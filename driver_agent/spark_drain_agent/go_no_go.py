@@ -10,6 +10,7 @@ from spark_drain_agent import reasons
 from spark_drain_agent.callbacks import CallbackError, call_back
 from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
 from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
+from spark_drain_agent.feeds import FEEDS, CycleError, UnknownFeedError, check_order, feeds
 from spark_drain_agent.hold import Phase
 from spark_drain_agent.outputs import check_outputs
 from spark_drain_agent.plan import BOUNDED_TRIGGERS, PlanRejectedError, check_options
@@ -80,6 +81,10 @@ def _plan(drain: DrainContext) -> None:
         drain.targets = [QueryDrain(item, drain.options, drain.uuid) for item in _selected(drain.options, candidates)]
         for target in drain.targets:
             target.plan()
+        if drain.options.mode != "Stop":  # nothing is emitted, so nothing needs to arrive
+            _connect(drain, candidates)
+    except (CycleError, UnknownFeedError) as error:
+        raise DrainEndedError(DrainState.REJECTED, reasons.UNORDERED_QUERIES, str(error)) from error
     except (PlanRejectedError, UnsupportedSparkError, UnknownCheckpointFormatError) as error:
         reason = error.reason if isinstance(error, PlanRejectedError) else reasons.UNSUPPORTED_QUERY
         raise DrainEndedError(DrainState.REJECTED, reason, str(error)) from error
@@ -136,6 +141,40 @@ def _selected(options: DrainOptions, candidates: list[TrackedQuery]) -> list[Tra
     return [item for item in candidates if item.captured.query_name in options.queries]
 
 
+def _connect(drain: DrainContext, candidates: list[TrackedQuery]) -> None:
+    """Find out who feeds whom, and that there is an order to drain them in."""
+    candidates = [item for item in candidates if item.captured.query_name or item.location]
+    keys = {item.key: item for item in candidates}
+    names = {item.captured.query_name or item.label: key for key, item in keys.items()}
+    labels = {key: name for name, key in names.items()}
+    found = feeds(drain.host.internals.conf(FEEDS), names, {key: item.places() for key, item in keys.items()})
+    targets = {target.key for target in drain.targets}
+    for target in drain.targets:
+        writers = found.get(target.key, ())
+        readers = [labels[reader] for reader in found if target.key in found[reader] and reader not in targets]
+        others = [labels[writer] for writer in writers if writer not in targets]
+        target.feed(
+            tuple(writer for writer in writers if writer in targets),
+            (
+                *(
+                    f"{target.label} feeds query {name!r}, which is not drained with it and reads its last rows as any others"
+                    for name in readers
+                ),
+                *(
+                    f"{target.label} is fed by query {name!r}, which is not drained with it: the next version reads what that writes"
+                    for name in others
+                ),
+            ),
+        )
+    try:
+        check_order({target.key: target.report.fed_by for target in drain.targets})
+    except CycleError as error:
+        cycle = " > ".join(repr(labels[key]) for key in error.keys)
+        raise CycleError(
+            error.keys, f"queries feed each other ({cycle}), so none of them can be drained first: cut it with {FEEDS}, or use mode 'Stop'"
+        ) from error
+
+
 def _wait_for_approval(drain: DrainContext) -> None:
     if drain.options.execution == "PlanOnly":
         drain.reporter.change(reason=reasons.PLANNED, message="planned; nothing was touched")
@@ -175,10 +214,12 @@ def _freeze_and_decide(drain: DrainContext) -> None:
         with drain.timed("freeze"):
             _plan(drain)  # queries may have come and gone while approval was awaited
             drain.reporter.change(state=DrainState.STOPPING, reason="", message="", queries=drain.query_reports())
-            for target in drain.targets:
+            first = [target for target in drain.targets if not target.fed]  # the others read on until those are drained
+            for target in first:
                 target.freeze(drain.keep_waiting)
-            for target in drain.targets:
+            for target in first:
                 target.wait_until_settled(drain.keep_waiting)
+            for target in drain.targets:
                 target.check_checkpoint()
         reached("settled")
         with drain.timed("callbacks"):

@@ -81,12 +81,8 @@ def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
         if agent is None:
             return start(self, path, *args, **kwargs)
         _configure(self, *args, **kwargs)
-        return agent.start_query(
-            self,
-            SparkInternals(self._spark),
-            lambda jwriter: jwriter.start() if path is None else jwriter.start(path),
-            lambda: start(self, path),
-        )
+        internals = SparkInternals(self._spark)
+        return agent.start_query(internals, lambda: internals.capture(self, path=path), lambda: start(self, path))
 
     @functools.wraps(to_table)
     def hooked_to_table(self: DataStreamWriter, tableName: str, *args: Any, **kwargs: Any) -> StreamingQuery:  # noqa: N803
@@ -94,9 +90,8 @@ def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
         if agent is None:
             return to_table(self, tableName, *args, **kwargs)
         _configure(self, *args, **kwargs)
-        return agent.start_query(
-            self, SparkInternals(self._spark), lambda jwriter: jwriter.toTable(tableName), lambda: to_table(self, tableName)
-        )
+        internals = SparkInternals(self._spark)
+        return agent.start_query(internals, lambda: internals.capture(self, table=tableName), lambda: to_table(self, tableName))
 
     DataStreamWriter.start = hooked_start  # type: ignore[method-assign]
     DataStreamWriter.toTable = hooked_to_table  # type: ignore[method-assign]

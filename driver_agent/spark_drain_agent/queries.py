@@ -12,11 +12,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import DrainOptions
 
 from spark_drain_agent.checkpoint import Checkpoint
+from spark_drain_agent.feeds import Place
 from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.hold import Gate, Phase
 from spark_drain_agent.journal import read_journal
 from spark_drain_agent.plan import QueryFacts, fingerprint
 from spark_drain_agent.spark_internals import CapturedWriter, LiveQuery, SparkInternals
+from spark_drain_agent.spark_internals.relations import read_from, written_to
 from spark_drain_agent.steps.flush_running import FLUSH_CONF, RunningFlushFacts
 
 __all__ = ["HeldQuery", "QueryRegistry", "TrackedQuery"]
@@ -125,6 +127,11 @@ class TrackedQuery:
         return f"query with checkpoint {self.location}" if self.location else f"unnamed query to {self.captured.source}"
 
     @property
+    def key(self) -> str:
+        """What tells the query from every other one of the application."""
+        return self.location or self.label
+
+    @property
     def live(self) -> LiveQuery:
         """The running query's execution."""
         assert self.query is not None
@@ -176,6 +183,10 @@ class TrackedQuery:
             async_progress=(self.captured.option("asyncProgressTrackingEnabled") or "").lower() == "true",
             state_expires=transforms and self.location is not None and self.checkpoint().state_expires,
         )
+
+    def places(self) -> tuple[list[Place], list[Place]]:
+        """Return where the query writes to and where it reads from."""
+        return written_to(self.internals, self.captured), read_from(self.internals, self.captured)
 
     def fingerprint(self) -> str:
         """Return a digest of the plan, equal for the same version of the application."""

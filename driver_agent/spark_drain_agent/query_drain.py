@@ -24,10 +24,11 @@ from spark_drain_agent.steps.catch_up import CatchUp, MuteSourceError
 from spark_drain_agent.steps.complete import Application, complete, prepare
 from spark_drain_agent.steps.export import export_state
 from spark_drain_agent.steps.fence import is_fence, never_fenced
-from spark_drain_agent.steps.flush import settle
+from spark_drain_agent.steps.flush import FlushError, settle
 from spark_drain_agent.steps.flush_running import flush_running, running_flush_obstacle
-from spark_drain_agent.steps.freeze import FrozenQuery, freeze, terminate, wait_until_settled
-from spark_drain_agent.trace import LOG
+from spark_drain_agent.steps.freeze import FrozenQuery, QueryEndedError, freeze, terminate, wait_until_settled
+from spark_drain_agent.steps.seed import clear_late_state
+from spark_drain_agent.trace import LOG, reached
 
 __all__ = ["QueryDrain", "RecoveryNeedsPreviousVersionError", "application"]
 
@@ -102,10 +103,25 @@ class QueryDrain:
         self._claim: Claim | None = None
         self._sources: tuple[str, ...] = ()
         self._rows_before: tuple[int, ...] = ()
+        self._followed = False
         self.query_id = tracked.query.id if tracked.query is not None else ""
         self.report = QueryReport(
             id=self.query_id, name=tracked.captured.query_name, checkpoint_location=tracked.location or "", sink=tracked.captured.source
         )
+
+    @property
+    def key(self) -> str:
+        """What tells the query from every other one of the application."""
+        return self._tracked.key
+
+    @property
+    def fed(self) -> bool:
+        """Whether the query is drained after others, whose last records it reads first."""
+        return bool(self.report.fed_by)
+
+    def feed(self, writers: tuple[str, ...], warnings: tuple[str, ...] = ()) -> None:
+        """Take note of the queries, by `key`, that are drained before this one because it reads what they write."""
+        self.report = replace(self.report, fed_by=writers, warnings=(*self.report.warnings, *warnings))
 
     @property
     def label(self) -> str:
@@ -123,7 +139,7 @@ class QueryDrain:
                 f"{self.label} keeps state in an operator that this agent does not know: use mode 'Stop' to keep it",
             )
         self._check_outputs(plan)
-        if self._options.mode == "CatchUp" and not plan.bounded:
+        if self._options.mode == "CatchUp" and not plan.bounded and self._tracked.query is not None:
             self._refuse_mute(", ".join(mute_sources(self._tracked.live)))
         self._plan = plan
         self.report = replace(
@@ -208,6 +224,8 @@ class QueryDrain:
         files, checkpoint = tracked.checkpoint_files(), tracked.checkpoint()
         self.report = replace(self.report, state=DrainState.FLUSHING, message="")
         self._claim = self._claim or claim(files, tracked.internals)
+        if self.fed and not self._followed:
+            self._follow(checkpoint)
         if self._frozen is not None:
             self._rows_before = self._rows_before or tracked.state_rows()
             try:
@@ -240,6 +258,46 @@ class QueryDrain:
     def _rows_after_running_flush(self, journal: Journal) -> tuple[int, ...]:
         progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
         return self._tracked.state_rows() if progress is not None and progress["batchId"] == journal.flush_batch_id else ()
+
+    def _follow(self, checkpoint: Checkpoint) -> None:
+        """Read up to the last record of the queries that feed this one; they are drained and write no more.
+
+        Where no query runs any more, a new start of it reads what there is; the journal of a crash in the flush needs neither.
+        """
+        journal = read_journal(checkpoint.files)
+        if journal is None or journal.uuid != self._uuid:
+            if journal is not None:
+                clear_late_state(checkpoint.files, journal)
+            if not self._caught_up_running(checkpoint):
+                self._read_available(checkpoint)
+            reached("followed")
+        self._followed = True
+
+    def _caught_up_running(self, checkpoint: Checkpoint) -> bool:
+        tracked, plan = self._tracked, self._plan or self.plan()
+        if tracked.query is None or not tracked.live.thread_alive or plan.bounded or mute_sources(tracked.live):
+            return False
+        try:
+            CatchUp(tracked.internals, tracked.live, checkpoint, _no_limit).wait()
+            self.freeze(_no_limit)
+            self.wait_until_settled(_no_limit)
+        except QueryEndedError as error:
+            LOG.warning("drain %s: %s ended while it read what feeds it, and is started again: %s", self._uuid, self.label, error)
+            self._frozen = None
+            return False
+        return True
+
+    def _read_available(self, checkpoint: Checkpoint) -> None:
+        tracked = self._tracked
+        if tracked.query is not None and tracked.live.thread_alive:
+            if (self._plan or self.plan()).bounded:
+                self.wait_until_settled(_no_limit)
+            else:
+                terminate(tracked.live, checkpoint)
+        try:
+            tracked.internals.launch_available_at(tracked.captured, checkpoint.files.root).awaitTermination()
+        except Exception as error:
+            raise FlushError(f"reading the last records of the queries that feed it failed: {error}") from error
 
     def _export_kept(self, checkpoint: Checkpoint) -> None:
         """Export what mode Stop keeps."""
@@ -318,6 +376,10 @@ class QueryDrain:
             state_export=journal.state_export,
             message=_discarded(operators, "" if journal.flushes else archive) if journal.windows == "Discard" else "",
         )
+
+
+def _no_limit() -> None:
+    """Beyond the point of no return there is no giving up."""
 
 
 def _discarded(operators: tuple[OperatorReport, ...], archive: str) -> str:

@@ -5,6 +5,7 @@ from typing import Final
 UNSUPPORTED_OPTION: Final = "UnsupportedOption"
 UNSUPPORTED_QUERY: Final = "UnsupportedQuery"
 UNKNOWN_QUERY: Final = "UnknownQuery"
+UNORDERED_QUERIES: Final = "UnorderedQueries"
 STATE_WOULD_BE_LOST: Final = "StateWouldBeLost"
 CHECKPOINT_POLICY_UNSAFE: Final = "CheckpointPolicyUnsafe"
 PATH_NOT_ALLOWED: Final = "PathNotAllowed"

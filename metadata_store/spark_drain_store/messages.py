@@ -161,6 +161,8 @@ class QueryReport:
         The resolved policy: ``Reseed``, ``Continue`` or ``Keep``; "" with mode Stop.
     sink
         Spark's description of the sink.
+    fed_by
+        Checkpoint folders of the drained queries whose sinks this query reads: it was drained after them.
     last_batch_id
         Newest committed batch that read data; None when none ever ran.
     flush_batch_id
@@ -187,6 +189,7 @@ class QueryReport:
     checkpoint_location: str = ""
     checkpoint_policy: str = ""
     sink: str = ""
+    fed_by: tuple[str, ...] = ()
     last_batch_id: int | None = None
     flush_batch_id: int | None = None
     end_offsets: Mapping[str, str] = field(default_factory=dict)
@@ -208,6 +211,7 @@ class QueryReport:
             checkpoint_location=reader.text("checkpointLocation", ""),
             checkpoint_policy=reader.text("checkpointPolicy", ""),
             sink=reader.text("sink", ""),
+            fed_by=reader.text_list("fedBy"),
             last_batch_id=reader.optional_integer("lastBatchId"),
             flush_batch_id=reader.optional_integer("flushBatchId"),
             end_offsets=reader.text_map("endOffsets"),

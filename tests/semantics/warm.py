@@ -137,7 +137,7 @@ class Application:
 
     def launch(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start a writer as the hooks would."""
-        query = self._agent.start_query(writer, self._internals, lambda jwriter: jwriter.start(), writer.start)
+        query = self._agent.start_query(self._internals, lambda: self._internals.capture(writer), writer.start)
         self._queries.append(query)
         return query
 

@@ -89,12 +89,16 @@ class CapturedWriter:
         Starts a query from a JVM writer, by path, table or neither.
     python_query
         Wraps a JVM query as pyspark does for this writer.
+    path, table
+        What the query was started into, where that was not among the options.
     """
 
     dataset: Any
     fields: dict[str, Any]
     launch: Callable[[Any], Any]
     python_query: Callable[[Any], StreamingQuery]
+    path: str | None = None
+    table: str | None = None
 
     @property
     def source(self) -> str:
@@ -177,6 +181,10 @@ class SparkInternals:
         """Return a session configuration entry."""
         return str(self.session.conf.get(name, default))
 
+    def session_state(self) -> Any:
+        """Return the session's SessionState."""
+        return self._jsession.sessionState()
+
     def sql_conf(self) -> Any:
         """Return the session's SQLConf."""
         return self._jsession.sessionState().conf()
@@ -191,8 +199,14 @@ class SparkInternals:
 
     # -- writers -------------------------------------------------------------------------------------------------------------------
 
-    def capture(self, writer: DataStreamWriter, launch: Callable[[Any], Any]) -> CapturedWriter:
-        """Remember everything a writer would start its query with."""
+    def capture(self, writer: DataStreamWriter, path: str | None = None, table: str | None = None) -> CapturedWriter:
+        """Remember everything a writer would start its query with, into a path, into a table, or by its options alone."""
+
+        def launch(jwriter: Any) -> Any:
+            if table is not None:
+                return jwriter.toTable(table)
+            return jwriter.start() if path is None else jwriter.start(path)
+
         jwriter = writer._jwrite
         fields = {}
         dataset = None
@@ -204,7 +218,7 @@ class SparkInternals:
                 fields[str(field.getName())] = field.get(jwriter)
         if dataset is None or not {"extraOptions", "trigger", "outputMode", "source"} <= fields.keys():
             raise UnsupportedSparkError(f"the DataStreamWriter of Spark {self.spark_version} is not known: {sorted(fields)}")
-        return CapturedWriter(dataset, fields, launch, writer._sq)
+        return CapturedWriter(dataset, fields, launch, writer._sq, path, table)
 
     def launch_once_at(self, captured: CapturedWriter, checkpoint: str) -> StreamingQuery:
         """Start the captured query for one batch on another checkpoint folder.
@@ -212,13 +226,20 @@ class SparkInternals:
         A logged but uncommitted batch is executed again; without one, Spark would plan a new batch from unread data, so callers
         make sure that there is one.
         """
+        return self._launch_at(captured, checkpoint, self.jvm.org.apache.spark.sql.streaming.Trigger.Once())
+
+    def launch_available_at(self, captured: CapturedWriter, checkpoint: str) -> StreamingQuery:
+        """Start the captured query on a checkpoint folder for what its sources have now, in batches of its own size."""
+        return self._launch_at(captured, checkpoint, self.jvm.org.apache.spark.sql.streaming.Trigger.AvailableNow())
+
+    def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
         constructor = captured.dataset.getClass().getMethod("writeStream", self.array(self.jvm.java.lang.Class))
         jwriter = constructor.invoke(captured.dataset, self.array(self.jvm.java.lang.Object))
         for field in jwriter.getClass().getDeclaredFields():
             if str(field.getName()) in captured.fields:
                 field.setAccessible(True)
                 field.set(jwriter, captured.fields[str(field.getName())])
-        jwriter = jwriter.option("checkpointLocation", checkpoint).trigger(self.jvm.org.apache.spark.sql.streaming.Trigger.Once())
+        jwriter = jwriter.option("checkpointLocation", checkpoint).trigger(trigger)
         return captured.python_query(captured.launch(jwriter))
 
     def array(self, of: Any, length: int = 0) -> Any:

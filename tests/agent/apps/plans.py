@@ -61,7 +61,7 @@ plans = {
 internals = SparkInternals(spark)
 found: dict[str, dict[str, Any]] = {}
 for name, plan in plans.items():
-    captured = internals.capture(plan.writeStream, lambda jwriter: jwriter.start())
+    captured = internals.capture(plan.writeStream)
     operators = internals.stateful_operators(captured)
     found[name] = {"planned": [[operator.name, operator.watermarked, operator.timers] for operator in operators]}
 for name in sys.argv[2:]:
