@@ -19,7 +19,7 @@ from spark_drain_agent.journal import MalformedJournalError
 from spark_drain_agent.plan import PlanRejectedError
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.query_drain import QueryDrain, RecoveryNeedsPreviousVersionError
-from spark_drain_agent.spark_internals import JavaError
+from spark_drain_agent.spark_internals import JavaError, in_words
 from spark_drain_agent.steps.export import ExportError
 from spark_drain_agent.steps.flush import FlushError
 from spark_drain_agent.trace import LOG, reached
@@ -137,10 +137,10 @@ def _finish(drain: DrainContext, target: QueryDrain) -> None:
             drain.reporter.change(queries=drain.query_reports())
             return
         except tuple(kind for kind, _ in _REASONS) as error:
-            LOG.warning("drain %s: %s: %s", drain.uuid, target.label, error)
+            LOG.warning("drain %s: %s: %s", drain.uuid, target.label, in_words(error))
             reason = next(name for kind, name in _REASONS if isinstance(error, kind))
             if tries >= _TRIES_BEFORE_STALLED or isinstance(error, RecoveryNeedsPreviousVersionError):
-                message = f"{target.label}: {str(error)[:1000]}"
+                message = f"{target.label}: {in_words(error)[:1000]}"
                 target.report = replace(target.report, state=DrainState.STALLED, message=message)
                 drain.stalled[target.key] = (reason, f"{message}; it is tried again until it works")
                 _show(drain)

@@ -27,6 +27,7 @@ __all__ = [
     "UnsupportedSparkError",
     "active_context",
     "classic",
+    "in_words",
 ]
 
 JavaError = Py4JError
@@ -37,6 +38,11 @@ _CHECKPOINT_MANAGERS = (
     "org.apache.spark.sql.execution.streaming.CheckpointFileManager",
 )
 _WATERMARK_KEY = "spark.watermarkDelayMs"
+
+
+def in_words(error: Exception) -> str:
+    """Return an exception's message, of one from the JVM without the stack trace, which py4j makes part of it."""
+    return str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
 
 
 class UnsupportedSparkError(Exception):
