@@ -11,7 +11,8 @@ from devcluster.locks import only_one
 
 __all__ = ["RELEASES", "install", "is_installed"]
 
-RELEASES = ("3.5.9", "4.0.5", "4.1.4", "4.3.0")
+_OF_OLD_PYTHON = ("3.5.9",) if sys.version_info < (3, 12) else ()  # Spark 3.5 knows Python up to 3.11
+RELEASES = (*_OF_OLD_PYTHON, "4.0.5", "4.1.4", "4.3.0")
 
 
 def _folder(release: str) -> Path:

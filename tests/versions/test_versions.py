@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize("release", sparks.RELEASES)
 def test_drained_and_read_on(release: str, tmp_path: Path) -> None:
-    if release.startswith("3.") and sys.version_info >= (3, 12):
-        pytest.skip("Spark 3.5 supports Python 3.8 to 3.11")
     source, base, later = tmp_path / "input", tmp_path / "base", tmp_path / "later"
     base.mkdir()
     write_events(source)
