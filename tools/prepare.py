@@ -14,6 +14,7 @@ from devcluster.errors import DevclusterError
 from devcluster.images import loading
 from devcluster.images.recipes import RECIPES
 from devcluster.progress import Progress
+from tools import sparks
 from tools.phases import phase
 from tools.prerequisites import OTHER_CLUSTER, docker_answers
 
@@ -21,6 +22,7 @@ Step = tuple[str, Callable[[], object]]
 
 # Suites that run these programs without being marked.
 _PROGRAMS = ("tests/devcluster/", "tests/chart/", "tests/crds/")
+_SPARKS = "tests/versions/"
 _FOR_PODS = (gobuild.CONTAINERD, gobuild.COREDNS, gobuild.PAUSE, gobuild.SPARK_OPERATOR)
 
 
@@ -34,10 +36,11 @@ class _Chosen:
         for item in session.items:
             self.needs |= {mark.name for mark in item.iter_markers() if mark.name in {"apiserver", "cluster"}}
             self.needs |= {"programs"} if item.nodeid.startswith(_PROGRAMS) else set()
+            self.needs |= {"sparks"} if item.nodeid.startswith(_SPARKS) else set()
 
 
 def needs(arguments: Sequence[str]) -> set[str]:
-    """Return which of ``apiserver``, ``cluster`` and ``programs`` the tests need that these arguments choose."""
+    """Return which of ``apiserver``, ``cluster``, ``programs`` and ``sparks`` the tests need that these arguments choose."""
     chosen = _Chosen()
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["--collect-only", *arguments], plugins=[chosen])  # what is wrong with the arguments, the real run will say
@@ -60,12 +63,14 @@ def steps(wanted: set[str], *, own_cluster: bool, docker: bool) -> list[Step]:
     docker : bool
         A Docker engine provides it.
     """
-    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted else []
+    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"sparks"} else []
     images: list[Step] = []
     if "cluster" in wanted and own_cluster:
         modules += [] if docker else _FOR_PODS
         images = [(f"building image {name}", partial(loading.build, recipe, docker=docker)) for name, recipe in RECIPES.items()]
-    return [_compile(module) for module in modules if not gobuild.is_built(module)] + images
+    missing = [release for release in sparks.RELEASES if not sparks.is_installed(release)] if "sparks" in wanted else []
+    installs: list[Step] = [(f"installing Spark {release}, once per machine", partial(sparks.install, release)) for release in missing]
+    return [_compile(module) for module in modules if not gobuild.is_built(module)] + installs + images
 
 
 def main(arguments: Sequence[str]) -> int:

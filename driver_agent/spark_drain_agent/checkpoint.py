@@ -45,7 +45,10 @@ class OffsetEntry:
         """Read a file of the offset log."""
         version, *lines = text.split("\n")
         if version != _VERSION or len(lines) < 2:
-            raise UnknownCheckpointFormatError(f"{name} has format {version!r}; only {_VERSION!r} offset logs can be drained")
+            raise UnknownCheckpointFormatError(
+                f"{name} has format {version!r}; only {_VERSION!r} offset logs can be drained: "
+                "keep spark.sql.streaming.offsetLog.formatVersion at 1"
+            )
         try:
             metadata = json.loads(lines[0])
         except ValueError as error:

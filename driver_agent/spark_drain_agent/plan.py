@@ -211,10 +211,11 @@ def measured(planned: Sequence[OperatorReport], before: Sequence[int], after: Se
     return tuple(found)
 
 
-def residue(operators: Sequence[OperatorReport]) -> tuple[str, ...]:
+def residue(operators: Sequence[OperatorReport], checkpoint_policy: str) -> tuple[str, ...]:
     """Return a warning for each operator of which rows outlived the flush although it was to empty them."""
+    where = "the next version finds them" if checkpoint_policy == "Continue" else "only the archive keeps them"
     return tuple(
-        f"{operator.rows_after} state rows of {operator.name} are left after every timer has fired: only the archive keeps them"
+        f"{operator.rows_after} state rows of {operator.name} are left after every timer has fired: {where}"
         for operator in operators
         if operator.disposition == "residual"
     )
@@ -235,9 +236,12 @@ def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> str:
 
 
 def _warnings(facts: QueryFacts) -> tuple[str, ...]:
+    found = []
     if facts.sink == "foreachBatch":
-        return (f"{facts.label} uses foreachBatch: batch ids start again at 0 after Reseed, so do not use them alone as a key",)
-    return ()
+        found.append(f"{facts.label} uses foreachBatch: batch ids start again at 0 after Reseed, so do not use them alone as a key")
+    if any(operator.name == "Join" for operator in facts.operators):
+        found.append(f"{facts.label} joins streams: a pair with one half read before the drain and the other after it is not found")
+    return tuple(found)
 
 
 def side_output_mode(facts: QueryFacts) -> str:

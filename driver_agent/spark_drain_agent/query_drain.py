@@ -370,7 +370,7 @@ class QueryDrain:
             end_offsets=_named(journal.sources, logs.offsets(journal.batch_id).offsets),
             watermark_ms=journal.watermark_ms,
             operators=operators,
-            warnings=(*self.report.warnings, *residue(operators)),
+            warnings=(*self.report.warnings, *residue(operators, journal.checkpoint_policy)),
             archive=archive,
             side_output=journal.side_output,
             state_export=journal.state_export,

@@ -68,6 +68,7 @@ def test_unpinned_confs() -> None:
     ("text", "words"),
     [
         (OFFSETS.replace("v1", "v2", 1), "format 'v2'"),
+        (OFFSETS.replace("v1", "v2", 1), "keep spark.sql.streaming.offsetLog.formatVersion at 1"),
         ("", "format ''"),
         ("v1", "format 'v1'"),
         ("v1\n\n{}", "no metadata in its second line: ''"),

@@ -103,9 +103,17 @@ class Crash:
 
 
 class Restarter:
-    """A process that starts the pipeline again in a warm JVM; see restarter.py."""
+    """A process that starts the pipeline again in a warm JVM; see restarter.py.
 
-    def __init__(self, log: Path) -> None:
+    Parameters
+    ----------
+    log
+        For what it prints.
+    packages
+        Folder with another pyspark than the locked one.
+    """
+
+    def __init__(self, log: Path, packages: Path | None = None) -> None:
         self._log = log
         self._stream = log.open("w")
         self._process = subprocess.Popen(
@@ -114,7 +122,7 @@ class Restarter:
             stdout=subprocess.PIPE,
             stderr=self._stream,
             text=True,
-            env=os.environ | {"JDK_JAVA_OPTIONS": java.QUICK},
+            env=os.environ | {"JDK_JAVA_OPTIONS": java.QUICK} | ({"PYTHONPATH": str(packages)} if packages else {}),
         )
 
     def run(self, run: str, version: str, source: Path, base: Path, goal: str, **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from devcluster import gobuild
 from tests.workshop.repository import ROOT
-from tools import prepare
+from tools import prepare, sparks
 
 POD_TEST = """
 import pytest
@@ -50,6 +50,8 @@ def test_the_chosen_tests_decide(tmp_path: Path, arguments: list[str], needs: se
     [
         (set(), True, False, []),
         ({"programs"}, True, False, ["kube", "helm", "kind"]),
+        ({"sparks"}, True, False, ["Spark"]),
+        ({"sparks", "programs"}, True, False, ["kube", "helm", "kind", "Spark"]),
         ({"apiserver"}, True, True, ["kube", "helm", "kind"]),
         ({"cluster"}, False, False, ["kube", "helm", "kind"]),
         ({"cluster"}, True, True, ["kube", "helm", "kind", "image"]),
@@ -60,8 +62,10 @@ def test_only_what_is_needed_is_built(
     monkeypatch: pytest.MonkeyPatch, wanted: set[str], own_cluster: bool, docker: bool, words: list[str]
 ) -> None:
     monkeypatch.setattr(gobuild, "is_built", lambda _: False)
+    monkeypatch.setattr(sparks, "is_installed", lambda _: False)
     texts = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
     assert list(dict.fromkeys(texts)) == words
     monkeypatch.setattr(gobuild, "is_built", lambda _: True)
+    monkeypatch.setattr(sparks, "is_installed", lambda _: True)
     left = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
     assert set(left) <= {"image"}

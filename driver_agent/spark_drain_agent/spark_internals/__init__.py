@@ -346,7 +346,7 @@ class SparkInternals:
         return RDD(scala_rdd.toJavaRDD(), self.context, self.context.serializer)
 
     def _scala_seq(self, java_list: Any) -> Any:
-        return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(java_list).toSeq()
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(java_list)  # Spark's own, for Scala 2.12 and 2.13
 
     def executors(self) -> list[tuple[str, str]]:
         """Return id and host of every active executor; the driver is not one."""
