@@ -8,13 +8,15 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.offsets import covers
+from spark_drain_agent.spark_internals import SparkInternals
+from spark_drain_agent.spark_internals.sources import goal_of
 from spark_drain_store import DrainNotification, open_channel
 from spark_drain_store.drains import write_notification
 
@@ -47,6 +49,20 @@ spark = pytest.mark.spark
 )
 def test_covers(read_to: str | None, latest: str | None, covered: bool) -> None:
     assert covers(read_to, latest) is covered
+
+
+class QuietKafka:
+    """As Kafka's source is to another thread than the query's: its first offset cannot be asked for."""
+
+    def getClass(self) -> QuietKafka:  # noqa: N802  # Java's name
+        return self
+
+    def getSimpleName(self) -> str:  # noqa: N802
+        return "KafkaMicroBatchStream"
+
+
+def test_kafka_is_not_asked_before_its_first_batch() -> None:
+    assert goal_of(cast(SparkInternals, None), QuietKafka(), None) is None
 
 
 class Endless(SimpleDataSourceStreamReader):

@@ -36,20 +36,30 @@ def mute_sources(live: LiveQuery) -> list[str]:
     return [f"{source.toString()} ({_kind(source)})" for source in live.streams if _kind(source) not in known]
 
 
-def goal_of(internals: SparkInternals, source: Any, committed: str | None) -> SourceGoal:
-    """Return how far a source's data goes now; call it under the query's lock."""
+def goal_of(internals: SparkInternals, source: Any, planned: str | None) -> SourceGoal | None:
+    """Return how far a source's data goes now; call it under the query's lock.
+
+    Parameters
+    ----------
+    internals
+        Access to Spark.
+    source
+        A source that is not mute.
+    planned
+        Its offset in the query's newest batch; without any, None is returned for a source that has a first batch in any case.
+    """
     kind = _kind(source)
     if kind == _FILES:
         return _FilesGoal(source)
     if kind in _MAKES_DATA:
         return _OffsetGoal(None, None)
-    first = str(source.initialOffset().json())
     if kind in _OFFSETS:
         latest = source.latestOffset()
-    else:
-        everything = internals.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable()
-        latest = source.latestOffset(source.deserializeOffset(committed or first), everything)
-    return _OffsetGoal(None if latest is None else str(latest.json()), first)
+        return _OffsetGoal(None if latest is None else str(latest.json()), str(source.initialOffset().json()))
+    if planned is None:  # Kafka's first offset can only be asked for by the query's own thread, which makes a batch of an empty topic, too
+        return None
+    everything = internals.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable()
+    return _OffsetGoal(str(source.latestOffset(source.deserializeOffset(planned), everything).json()), None)
 
 
 def _kind(source: Any) -> str:

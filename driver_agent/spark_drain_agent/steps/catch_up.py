@@ -43,22 +43,31 @@ class CatchUp:
 
     def __init__(self, internals: SparkInternals, live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Callable[[], None]) -> None:
         self._live, self._checkpoint, self._keep_waiting = live, checkpoint, keep_waiting
-        with wait_until_initialized(live, keep_waiting):
-            mute = mute_sources(live)
-            if mute:
-                raise MuteSourceError(", ".join(mute))
-            committed = self._offsets(checkpoint.newest_commit, len(live.streams))
-            self._goals: list[SourceGoal] = [
-                goal_of(internals, source, offset) for source, offset in zip(live.streams, committed, strict=True)
-            ]
+        self._goals = self._goals_now(internals)
+
+    def _goals_now(self, internals: SparkInternals) -> list[SourceGoal]:
+        while True:
+            with wait_until_initialized(self._live, self._keep_waiting):
+                streams, mute = self._live.streams, mute_sources(self._live)
+                if mute:
+                    raise MuteSourceError(", ".join(mute))
+                planned = self._offsets(self._checkpoint.newest_offsets, len(streams))
+                goals = [goal_of(internals, source, offset) for source, offset in zip(streams, planned, strict=True)]
+            found = [goal for goal in goals if goal is not None]
+            if len(found) == len(goals):
+                return found
+            self._pause()
 
     def wait(self) -> None:
         """Wait until the query has read and committed so much; it reads in batches of its own size."""
         while not self._reached():
-            if not self._live.thread_alive:
-                raise QueryEndedError(self._live.error or "the query ended")
-            self._keep_waiting()
-            time.sleep(_POLL_SECONDS)
+            self._pause()
+
+    def _pause(self) -> None:
+        if not self._live.thread_alive:
+            raise QueryEndedError(self._live.error or "the query ended")
+        self._keep_waiting()
+        time.sleep(_POLL_SECONDS)
 
     def _reached(self) -> bool:
         with self._live.progress_lock():
