@@ -25,7 +25,7 @@ EVENTS = [Event(number, "ab"[number % 2], number) for number in range(40)]
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A filesystem of 4 MiB."""
     if os.geteuid() != 0:
-        pytest.skip("making a small filesystem needs root")
+        pytest.fail("making a small filesystem needs root: run the tests with -k 'not can_write', or as root")
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "spark-drain-test", disk], check=True)
