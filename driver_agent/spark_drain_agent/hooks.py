@@ -132,6 +132,7 @@ def _wait_through_drains(holder: type, name: str, current: Callable[[], Agent | 
         if agent is None or is_agent() or (timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0)):
             return wait(self, timeout)  # type: ignore[no-any-return]
         deadline = None if timeout is None else time.monotonic() + timeout
+        failed_flushing = False
         with agent.gate.user_waits():
             while True:
                 remaining = _SLICE_SECONDS if deadline is None else min(_SLICE_SECONDS, deadline - time.monotonic())
@@ -140,7 +141,9 @@ def _wait_through_drains(holder: type, name: str, current: Callable[[], Agent | 
                 try:
                     ended = wait(self, max(remaining, 0.001))
                 except Exception:
-                    if agent.gate.phase is Phase.OPEN:
+                    # The query failed in its flush, and the drain has made that good: no reason for main to fail when it may go.
+                    failed_flushing = failed_flushing or agent.gate.phase is Phase.HELD
+                    if agent.gate.phase is Phase.OPEN and not failed_flushing:
                         raise
                     ended = True
                 if ended and agent.gate.phase is Phase.OPEN:

@@ -223,7 +223,8 @@ class QueryDrain:
             return
         files, checkpoint = tracked.checkpoint_files(), tracked.checkpoint()
         self.report = replace(self.report, state=DrainState.FLUSHING, message="")
-        self._claim = self._claim or claim(files, tracked.internals)
+        if (pending := read_journal(files)) is not None and not pending.over:
+            self._hold_claim()
         if self.fed and not self._followed:
             self._follow(checkpoint)
         if self._frozen is not None:
@@ -242,8 +243,12 @@ class QueryDrain:
         else:
             completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
             self._describe_drained(completed.journal, completed.rows_after or self._rows_after_running_flush(completed.journal))
-        self._claim.release()
-        self._claim = None
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
+
+    def _hold_claim(self) -> None:
+        self._claim = self._claim or claim(self._tracked.checkpoint_files(), self._tracked.internals)
 
     def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint) -> None:
         plan, tracked = self._plan or self.plan(), self._tracked
@@ -319,6 +324,7 @@ class QueryDrain:
         batch_id, metadata = checkpoint.newest_commit, checkpoint.metadata
         if plan.checkpoint_policy == "" or batch_id is None or batch_id < 0 or metadata is None or is_fence(metadata):
             return None
+        self._hold_claim()
         return prepare(
             tracked.checkpoint_files(),
             Journal(

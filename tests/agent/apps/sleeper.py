@@ -20,7 +20,8 @@ query = (
 )
 while query.isActive and not (base / "leave").exists():
     time.sleep(0.1)
-(base / "leaving").write_text(str(query.isActive))
+(base / "left").write_text(str(query.isActive))
+(base / "left").rename(base / "leaving")
 query.stop()
 spark.stop()
 (base / "stopped").touch()
