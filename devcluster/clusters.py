@@ -8,6 +8,7 @@ from devcluster import gobuild, holding, kindcluster, loopback
 from devcluster.embedded import cluster as embedded
 from devcluster.embedded.cluster import EmbeddedCluster
 from devcluster.errors import DevclusterError
+from devcluster.folders import ClusterFolder
 from devcluster.kindcluster import KindCluster
 from devcluster.paths import cluster_dir, clusters_dir
 from devcluster.progress import Progress
@@ -15,7 +16,7 @@ from devcluster.progress import Progress
 PROVIDERS = ("kind", "embedded")
 
 
-class LoopbackCluster:
+class LoopbackCluster(ClusterFolder):
     """A control plane without nodes, as plain processes.
 
     Parameters
@@ -23,15 +24,6 @@ class LoopbackCluster:
     folder : Path
         Its objects and logs.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.name = folder.name
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
-        return self.folder / "kubeconfig"
 
     def is_up(self) -> bool:
         """Say whether its processes are there."""

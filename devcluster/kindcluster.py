@@ -7,6 +7,7 @@ from pathlib import Path
 
 from devcluster import gobuild
 from devcluster.errors import DevclusterError
+from devcluster.folders import ClusterFolder
 from devcluster.paths import REPOSITORY
 from devcluster.progress import Progress
 
@@ -23,7 +24,7 @@ def docker_answers() -> bool:
     return subprocess.run([docker, "info"], check=False, capture_output=True, timeout=20).returncode == 0
 
 
-class KindCluster:
+class KindCluster(ClusterFolder):
     """One cluster in Docker containers.
 
     Parameters
@@ -31,15 +32,6 @@ class KindCluster:
     folder : Path
         Where its kubeconfig is; the folder's name is the cluster's.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.name = folder.name
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
-        return self.folder / "kubeconfig"
 
     def is_up(self) -> bool:
         """Say whether kind knows the cluster."""

@@ -23,6 +23,7 @@ from devcluster.embedded.layout import (
 )
 from devcluster.embedded.namespace import Namespace
 from devcluster.errors import DevclusterError
+from devcluster.folders import ClusterFolder
 from devcluster.holding import Client
 from devcluster.ports import remembered_ports
 from devcluster.progress import Progress
@@ -33,7 +34,7 @@ _RUNTIME_SECONDS = 90.0
 _NODE_SECONDS = 180.0
 
 
-class EmbeddedCluster:
+class EmbeddedCluster(ClusterFolder):
     """One cluster in one folder.
 
     Parameters
@@ -43,16 +44,10 @@ class EmbeddedCluster:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.name = folder.name
+        super().__init__(folder)
         self.cgroup = cgroup_name(folder.name)
         self.namespace = Namespace(folder)
         self.client = Client(folder, INNER)
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, for programs on the machine."""
-        return self.folder / "kubeconfig"
 
     def is_up(self) -> bool:
         """Say whether the cluster's processes are there."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spark_drain_store import DrainState
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
 
 from tests.operator.process import OperatorProcess, without_proxy
@@ -40,6 +41,15 @@ class World:
         """Create a PipelineDrain; returns its uid."""
         body = self.client.request("POST", DRAINS.format(self.namespace), body=drain_body(name, **spec))
         return str(body["metadata"]["uid"])
+
+    def drain_at(self, state: DrainState, **spec: Any) -> tuple[ScriptedAgent, str]:
+        """Bring a drain to a state that is a phase too; returns the agent and the drain's uuid."""
+        agent = self.run_application()
+        uuid = self.create_drain(**spec)
+        agent.await_notification()
+        agent.report(uuid, state)
+        self.await_phase(state.value)
+        return agent, uuid
 
     def drain(self, name: str = "drain") -> dict[str, Any]:
         return self.client.request("GET", f"{DRAINS.format(self.namespace)}/{name}")

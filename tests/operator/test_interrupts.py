@@ -114,11 +114,7 @@ def test_a_running_executor_that_nobody_reported_holds_the_scale_down(world: Wor
 
 
 def test_cancel_before_the_point_of_no_return(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain()
-    agent.await_notification()
-    agent.report(uuid, DrainState.STOPPING)
-    world.await_phase("Stopping")
+    agent, uuid = world.drain_at(DrainState.STOPPING)
     world.patch_drain(spec={"cancel": True})
     assert agent.await_withdrawn().uuid == uuid
     assert world.drain()["status"]["phase"] == "Stopping"
@@ -129,11 +125,7 @@ def test_cancel_before_the_point_of_no_return(world: World) -> None:
 
 
 def test_cancel_after_the_point_of_no_return_comes_too_late(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain()
-    agent.await_notification()
-    agent.report(uuid, DrainState.FLUSHING)
-    world.await_phase("Flushing")
+    agent, uuid = world.drain_at(DrainState.FLUSHING)
     world.patch_drain(spec={"cancel": True})
     agent.await_withdrawn()
     agent.report(uuid, DrainState.FLUSHING, withdrawal="TooLate")
@@ -153,11 +145,7 @@ def test_cancel_without_an_answer_ends_at_once_when_nobody_has_acknowledged(worl
 
 
 def test_cancel_ends_when_no_container_of_the_run_is_left(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain()
-    agent.await_notification()
-    agent.report(uuid, DrainState.STOPPING)
-    world.await_phase("Stopping")
+    agent, _uuid = world.drain_at(DrainState.STOPPING)
     world.patch_drain(spec={"cancel": True})
     agent.await_withdrawn()
     world.application.end_pods()
@@ -165,11 +153,7 @@ def test_cancel_ends_when_no_container_of_the_run_is_left(world: World) -> None:
 
 
 def test_deletion_is_a_withdrawal_first(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain()
-    agent.await_notification()
-    agent.report(uuid, DrainState.ACKNOWLEDGED)
-    world.await_phase("Acknowledged")
+    agent, uuid = world.drain_at(DrainState.ACKNOWLEDGED)
     world.delete_drain()
     agent.await_withdrawn()
     assert not world.drain_is_gone()
@@ -179,11 +163,7 @@ def test_deletion_is_a_withdrawal_first(world: World) -> None:
 
 
 def test_deletion_past_the_point_of_no_return_waits_for_the_end(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain()
-    agent.await_notification()
-    agent.report(uuid, DrainState.FLUSHING)
-    world.await_phase("Flushing")
+    agent, uuid = world.drain_at(DrainState.FLUSHING)
     world.delete_drain()
     agent.await_withdrawn()
     with BackgroundKubeflow(world.application):
@@ -193,11 +173,7 @@ def test_deletion_past_the_point_of_no_return_waits_for_the_end(world: World) ->
 
 
 def test_a_forced_deletion_does_not_wait(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain()
-    agent.await_notification()
-    agent.report(uuid, DrainState.FLUSHING)
-    world.await_phase("Flushing")
+    agent, _uuid = world.drain_at(DrainState.FLUSHING)
     world.patch_drain(metadata={"annotations": {"sparkdrain.io/force-delete": "true"}})
     world.delete_drain()
     eventually(world.drain_is_gone, what="the PipelineDrain is gone")
@@ -249,11 +225,7 @@ def test_a_stalled_flush_is_shown_and_goes_on(world: World) -> None:
 
 
 def test_a_malformed_report_is_shown_and_survived(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain()
-    agent.await_notification()
-    agent.report(uuid, DrainState.ACKNOWLEDGED)
-    world.await_phase("Acknowledged")
+    agent, uuid = world.drain_at(DrainState.ACKNOWLEDGED)
     agent.channel.reports.write({uuid: '{"version": 1, "uuid": 7}', "somebody-else": "nonsense"})
     stalled = world.await_condition("Stalled", "MalformedReport")
     assert "field 'uuid'" in stalled["message"]
@@ -263,11 +235,7 @@ def test_a_malformed_report_is_shown_and_survived(world: World) -> None:
 
 
 def test_a_vanished_application_abandons_the_drain(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain()
-    agent.await_notification()
-    agent.report(uuid, DrainState.STOPPING)
-    world.await_phase("Stopping")
+    _agent, _uuid = world.drain_at(DrainState.STOPPING)
     world.application.delete()
     world.application.end_pods()
     assert reason(world.await_phase("Abandoned")) == "ApplicationGone"
