@@ -10,10 +10,10 @@ from spark_drain_agent import reasons
 from spark_drain_agent.bypass import as_agent
 from spark_drain_agent.callbacks import CallbackError, call_back
 from spark_drain_agent.decide import Assignment, Decision
-from spark_drain_agent.drain_context import DrainContext, DrainEndedError, DrainHost
 from spark_drain_agent.finishing import finish_all, finish_offered, report_executors
 from spark_drain_agent.go_no_go import commit_to_drain, parse_options
 from spark_drain_agent.hold import Phase
+from spark_drain_agent.ongoing import DrainEndedError, DrainHost, OngoingDrain
 from spark_drain_agent.queries import TrackedQuery
 from spark_drain_agent.trace import LOG, reached
 
@@ -33,7 +33,7 @@ class Drain:
 
     def __init__(self, host: DrainHost, decision: Decision) -> None:
         self._host = host
-        self._drain = DrainContext(host, decision)
+        self._drain = OngoingDrain(host, decision)
         self.forward = decision.assignment is Assignment.FORWARD
         self._drain.beyond_return = self.forward
         self._offered: list[TrackedQuery] = []

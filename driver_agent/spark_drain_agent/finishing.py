@@ -13,16 +13,17 @@ from spark_drain_agent import reasons
 from spark_drain_agent.bypass import as_agent
 from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
 from spark_drain_agent.claim import CheckpointClaimedError
-from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
 from spark_drain_agent.executors import collect_executor_reports
 from spark_drain_agent.journal import MalformedJournalError
+from spark_drain_agent.ongoing import POLL_SECONDS, DrainEndedError, OngoingDrain
 from spark_drain_agent.plan import PlanRejectedError
 from spark_drain_agent.queries import TrackedQuery
-from spark_drain_agent.query_drain import QueryDrain, RecoveryNeedsPreviousVersionError
+from spark_drain_agent.query_drain import QueryDrain
 from spark_drain_agent.spark_internals import JavaError, in_words
 from spark_drain_agent.steps.export import ExportError
 from spark_drain_agent.steps.flush import FlushError
 from spark_drain_agent.trace import LOG, reached
+from spark_drain_agent.versioned import RecoveryNeedsPreviousVersionError
 
 __all__ = ["finish_all", "finish_offered", "report_executors"]
 
@@ -42,7 +43,7 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-def finish_all(drain: DrainContext) -> None:
+def finish_all(drain: OngoingDrain) -> None:
     """Finish the queries that were frozen, and after them those that they feed."""
     with drain.timed("flush"):
         left = list(drain.targets)
@@ -55,7 +56,7 @@ def finish_all(drain: DrainContext) -> None:
                 reached("upstream-finished")
 
 
-def _finish_together(drain: DrainContext, targets: list[QueryDrain]) -> None:
+def _finish_together(drain: OngoingDrain, targets: list[QueryDrain]) -> None:
     """Finish independent queries side by side: one waits for the filesystem while another one computes."""
     if len(targets) == 1:
         _finish(drain, targets[0])
@@ -70,7 +71,7 @@ def _finish_together(drain: DrainContext, targets: list[QueryDrain]) -> None:
             done.result()
 
 
-def finish_offered(drain: DrainContext, offered: list[TrackedQuery]) -> None:
+def finish_offered(drain: OngoingDrain, offered: list[TrackedQuery]) -> None:
     """Finish what an earlier run began: each query that the application tries to start is drained instead.
 
     Parameters
@@ -113,7 +114,7 @@ def _next(offered: list[TrackedQuery], fed_by: Mapping[str, tuple[str, ...]], mi
     return None
 
 
-def _miss(drain: DrainContext, missing: set[str]) -> None:
+def _miss(drain: OngoingDrain, missing: set[str]) -> None:
     """Show that a query is not drained and that this run does not start it: calling it drained would hide its open windows."""
     message = (
         f"the drain of {', '.join(sorted(missing))} was interrupted and this run has started no query with that checkpoint: "
@@ -126,7 +127,7 @@ def _miss(drain: DrainContext, missing: set[str]) -> None:
         drain.reporter.change(state=DrainState.STALLED, reason=reasons.QUERY_NOT_STARTED, message=message, queries=drain.query_reports())
 
 
-def _finish(drain: DrainContext, target: QueryDrain) -> None:
+def _finish(drain: OngoingDrain, target: QueryDrain) -> None:
     """Bring one query to its end; a failing batch is shown and tried again, never skipped."""
     tries = 0
     while True:
@@ -151,14 +152,14 @@ def _finish(drain: DrainContext, target: QueryDrain) -> None:
         tries += 1
 
 
-def _show(drain: DrainContext) -> None:
+def _show(drain: OngoingDrain) -> None:
     """Report how it goes; one query that stalls is not to be hidden by another one that gets on."""
     stalled = list(drain.stalled.values())
     state, (reason, message) = (DrainState.STALLED, stalled[0]) if stalled else (DrainState.FLUSHING, ("", ""))
     drain.reporter.change(state=state, reason=reason, message=message, queries=drain.query_reports())
 
 
-def report_executors(drain: DrainContext) -> None:
+def report_executors(drain: OngoingDrain) -> None:
     """Collect the executors' answers into the report."""
     with drain.timed("executors"):
         drain.reporter.change(state=DrainState.REPORTING, reason="", message="", queries=drain.query_reports())

@@ -9,9 +9,9 @@ from spark_drain_store import DrainNotification, DrainOptions, DrainState, Store
 from spark_drain_agent import reasons
 from spark_drain_agent.callbacks import CallbackError, call_back
 from spark_drain_agent.checkpoint import UnknownCheckpointFormatError
-from spark_drain_agent.drain_context import POLL_SECONDS, DrainContext, DrainEndedError
 from spark_drain_agent.feeds import FEEDS, CycleError, UnknownFeedError, check_order, feeds
 from spark_drain_agent.hold import Phase
+from spark_drain_agent.ongoing import POLL_SECONDS, DrainEndedError, OngoingDrain
 from spark_drain_agent.outputs import check_outputs
 from spark_drain_agent.plan import BOUNDED_TRIGGERS, PlanRejectedError, check_options
 from spark_drain_agent.queries import TrackedQuery
@@ -30,7 +30,7 @@ class _StoreAwayError(Exception):
     """The store cannot be read, so nobody knows whether the drain is still wanted."""
 
 
-def parse_options(drain: DrainContext) -> DrainOptions:
+def parse_options(drain: OngoingDrain) -> DrainOptions:
     """Return the notification's options; raises `DrainEndedError` (Rejected) for what cannot be understood."""
     try:
         return drain.notification.parsed_options()
@@ -38,7 +38,7 @@ def parse_options(drain: DrainContext) -> DrainOptions:
         raise DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_OPTION, str(error)) from error
 
 
-def commit_to_drain(drain: DrainContext) -> None:
+def commit_to_drain(drain: OngoingDrain) -> None:
     """Bring a fresh drain beyond the point of no return.
 
     Raises
@@ -66,14 +66,14 @@ def commit_to_drain(drain: DrainContext) -> None:
             _wait_for_store(drain)
 
 
-def _wait_until_in_place(drain: DrainContext) -> None:
+def _wait_until_in_place(drain: OngoingDrain) -> None:
     gate, registry = drain.host.gate, drain.host.registry
     while not (gate.user_is_waiting or (registry.all() and gate.in_place(_QUIET_SECONDS))):
         drain.keep_waiting()
         time.sleep(POLL_SECONDS)
 
 
-def _plan(drain: DrainContext) -> None:
+def _plan(drain: OngoingDrain) -> None:
     try:
         check_options(drain.options)
         check_outputs(drain.options, drain.host.internals)
@@ -93,7 +93,7 @@ def _plan(drain: DrainContext) -> None:
     drain.reporter.change(queries=drain.query_reports())
 
 
-def _candidates(drain: DrainContext) -> list[TrackedQuery]:
+def _candidates(drain: OngoingDrain) -> list[TrackedQuery]:
     """Return the queries that run, and bounded ones that have run to their end.
 
     A query that failed fails the drain; one that the application had stopped is left as it is, and named.
@@ -117,7 +117,7 @@ def _candidates(drain: DrainContext) -> list[TrackedQuery]:
     return found
 
 
-def _check_all_seen(drain: DrainContext, candidates: list[TrackedQuery]) -> None:
+def _check_all_seen(drain: OngoingDrain, candidates: list[TrackedQuery]) -> None:
     seen = {item.query.id for item in candidates if item.query is not None}
     unseen = [query for query in drain.host.internals.session.streams.active if query.id not in seen]
     if unseen:
@@ -141,7 +141,7 @@ def _selected(options: DrainOptions, candidates: list[TrackedQuery]) -> list[Tra
     return [item for item in candidates if item.captured.query_name in options.queries]
 
 
-def _connect(drain: DrainContext, candidates: list[TrackedQuery]) -> None:
+def _connect(drain: OngoingDrain, candidates: list[TrackedQuery]) -> None:
     """Find out who feeds whom, and that there is an order to drain them in."""
     candidates = [item for item in candidates if item.captured.query_name or item.location]
     keys = {item.key: item for item in candidates}
@@ -175,7 +175,7 @@ def _connect(drain: DrainContext, candidates: list[TrackedQuery]) -> None:
         ) from error
 
 
-def _wait_for_approval(drain: DrainContext) -> None:
+def _wait_for_approval(drain: OngoingDrain) -> None:
     if drain.options.execution == "PlanOnly":
         drain.reporter.change(reason=reasons.PLANNED, message="planned; nothing was touched")
         while True:
@@ -188,7 +188,7 @@ def _wait_for_approval(drain: DrainContext) -> None:
             time.sleep(POLL_SECONDS)
 
 
-def _catch_up(drain: DrainContext) -> None:
+def _catch_up(drain: OngoingDrain) -> None:
     """Read on to the latest offsets of this moment, in all queries at once."""
     try:
         with drain.timed("catchUp"):
@@ -206,7 +206,7 @@ def _catch_up(drain: DrainContext) -> None:
         raise _explained(error) from error
 
 
-def _freeze_and_decide(drain: DrainContext) -> None:
+def _freeze_and_decide(drain: OngoingDrain) -> None:
     gate = drain.host.gate
     with drain.host.start_lock:
         gate.turn(Phase.DECIDING)
@@ -238,7 +238,7 @@ def _freeze_and_decide(drain: DrainContext) -> None:
     reached("committing")
 
 
-def _thaw(drain: DrainContext) -> None:
+def _thaw(drain: OngoingDrain) -> None:
     for target in drain.targets:
         try:
             target.thaw()
@@ -258,7 +258,7 @@ def _explained(error: BaseException) -> BaseException:
     return error
 
 
-def _look_again(drain: DrainContext) -> None:
+def _look_again(drain: OngoingDrain) -> None:
     give_up = time.monotonic() + _STORE_PATIENCE_SECONDS
     while True:
         try:
@@ -279,7 +279,7 @@ def _look_again(drain: DrainContext) -> None:
         return
 
 
-def _wait_for_store(drain: DrainContext) -> None:
+def _wait_for_store(drain: OngoingDrain) -> None:
     while True:
         try:
             drain.host.channel.requests.read()

@@ -6,22 +6,22 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyspark.sql.streaming.query import StreamingQuery
-from spark_drain_store import DrainOptions, DrainState, OperatorReport, QueryReport
+from spark_drain_store import DrainOptions, DrainState, QueryReport
 
 from spark_drain_agent import reasons
-from spark_drain_agent.batch_marks import DRAIN_PANE_PROPERTY, GENERATION_PROPERTY, marked
+from spark_drain_agent.batch_marks import GENERATION_PROPERTY, marked
 from spark_drain_agent.checkpoint import Checkpoint
 from spark_drain_agent.claim import Claim, claim
 from spark_drain_agent.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.outputs import query_folder
-from spark_drain_agent.plan import PlanRejectedError, QueryPlan, measured, plan_query, residue, side_output_mode
+from spark_drain_agent.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries import TrackedQuery
+from spark_drain_agent.query_report import describe_drained, describe_untouched
 from spark_drain_agent.spark_internals import LiveQuery
-from spark_drain_agent.spark_internals.sinks import discard_once_at, unwritable, write_once_at
+from spark_drain_agent.spark_internals.sinks import unwritable
 from spark_drain_agent.spark_internals.sources import mute_sources
 from spark_drain_agent.steps.catch_up import CatchUp, MuteSourceError
-from spark_drain_agent.steps.complete import Application, complete, prepare
+from spark_drain_agent.steps.complete import complete, prepare
 from spark_drain_agent.steps.export import export_state
 from spark_drain_agent.steps.fence import is_fence, never_fenced
 from spark_drain_agent.steps.flush import FlushError, settle
@@ -29,56 +29,9 @@ from spark_drain_agent.steps.flush_running import flush_running, running_flush_o
 from spark_drain_agent.steps.freeze import FrozenQuery, QueryEndedError, freeze, terminate, wait_until_settled
 from spark_drain_agent.steps.seed import clear_late_state
 from spark_drain_agent.trace import LOG, reached
+from spark_drain_agent.versioned import application
 
-__all__ = ["QueryDrain", "RecoveryNeedsPreviousVersionError", "application"]
-
-
-class RecoveryNeedsPreviousVersionError(Exception):
-    """A flush batch is pending that another version of the application had planned."""
-
-
-def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], StreamingQuery]:
-    """Return what runs the flush batch of a query on a checkpoint, marked as a drain pane, into the sink that was asked for."""
-    internals, captured = tracked.internals, tracked.captured
-
-    def launch(checkpoint: str) -> StreamingQuery:
-        if journal.windows == "SideOutput":
-            mode = side_output_mode(tracked.facts())
-            return write_once_at(
-                internals, captured, checkpoint, output_mode=mode, path=journal.side_output, data_format=journal.side_output_format
-            )
-        if journal.windows == "Discard":
-            return discard_once_at(internals, captured, checkpoint)
-        return internals.launch_once_at(captured, checkpoint)
-
-    def launch_once(checkpoint: str) -> StreamingQuery:
-        with marked(internals.context, {DRAIN_PANE_PROPERTY: "true", GENERATION_PROPERTY: str(tracked.generation())}):
-            return launch(checkpoint)
-
-    return launch_once
-
-
-def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
-    """Return the check that this version of the query is the one whose flush batch is pending."""
-
-    def check(journal: Journal) -> None:
-        if tracked.fingerprint() != journal.fingerprint:
-            raise RecoveryNeedsPreviousVersionError(
-                f"{tracked.label}: the flush of drain {journal.uuid} was planned by another version of the application (Spark "
-                f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
-                "it finishes the drain and stops; or give the flush up with `python -m spark_drain_agent recover`"
-            )
-
-    return check
-
-
-def application(tracked: TrackedQuery, journal: Journal) -> Application:
-    """Return what the steps on a query's checkpoint need of this application."""
-
-    def export(journal: Journal) -> None:
-        export_state(tracked.internals.session, tracked.checkpoint_files().root, journal.batch_id, journal.state_export)
-
-    return Application(_launcher(tracked, journal), _version_check(tracked), export)
+__all__ = ["QueryDrain"]
 
 
 class QueryDrain:
@@ -235,14 +188,16 @@ class QueryDrain:
                 terminate(self._frozen.live, checkpoint)
         journal = read_journal(files)
         if journal is None or journal.uuid != self._uuid or never_fenced(files, journal):
-            settle(files, lambda folder: tracked.internals.launch_once_at(tracked.captured, folder))
+            with marked(tracked.internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
+                settle(files, lambda folder: tracked.internals.launch_once_at(tracked.captured, folder))
             journal = self._begin()
         if journal is None:
             self._export_kept(checkpoint)
-            self._describe_end(checkpoint.newest_commit, checkpoint)
+            self.report = describe_untouched(self.report, self._sources, checkpoint)
         else:
             completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
-            self._describe_drained(completed.journal, completed.rows_after or self._rows_after_running_flush(completed.journal))
+            rows_after = completed.rows_after or self._rows_after_running_flush(completed.journal)
+            self.report = describe_drained(self.report, files, completed.journal, rows_after)
         if self._claim is not None:
             self._claim.release()
             self._claim = None
@@ -300,7 +255,8 @@ class QueryDrain:
             else:
                 terminate(tracked.live, checkpoint)
         try:
-            tracked.internals.launch_available_at(tracked.captured, checkpoint.files.root).awaitTermination()
+            with marked(tracked.internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
+                tracked.internals.launch_available_at(tracked.captured, checkpoint.files.root).awaitTermination()
         except Exception as error:
             raise FlushError(f"reading the last records of the queries that feed it failed: {error}") from error
 
@@ -350,56 +306,6 @@ class QueryDrain:
             ),
         )
 
-    def _describe_end(self, batch_id: int | None, checkpoint: Checkpoint) -> None:
-        offsets = checkpoint.offsets(batch_id).offsets if batch_id is not None else ()
-        self.report = replace(
-            self.report,
-            state=DrainState.DRAINED,
-            last_batch_id=batch_id,
-            end_offsets=_named(self._sources, offsets),
-            message="" if offsets else "no batch was ever run: there is nothing to drain",
-        )
-
-    def _describe_drained(self, journal: Journal, rows_after: tuple[int, ...]) -> None:
-        files = self._tracked.checkpoint_files()
-        work = Checkpoint(files, journal.work)
-        logs = work if files.exists(work.name("offsets")) else Checkpoint(files)
-        operators = measured(self.report.operators, journal.state_rows, rows_after)
-        archive = files.uri(journal.work) if files.exists(journal.work) else ""
-        self.report = replace(
-            self.report,
-            id=self.report.id or str(json.loads(journal.metadata).get("id", "")),
-            state=DrainState.DRAINED,
-            checkpoint_policy=journal.checkpoint_policy,
-            last_batch_id=journal.batch_id,
-            flush_batch_id=journal.flush_batch_id if journal.flushes else None,
-            end_offsets=_named(journal.sources, logs.offsets(journal.batch_id).offsets),
-            watermark_ms=journal.watermark_ms,
-            operators=operators,
-            warnings=(*self.report.warnings, *residue(operators, journal.checkpoint_policy)),
-            archive=archive,
-            side_output=journal.side_output,
-            state_export=journal.state_export,
-            message=_discarded(operators, "" if journal.flushes else archive) if journal.windows == "Discard" else "",
-        )
-
 
 def _no_limit() -> None:
     """Beyond the point of no return there is no giving up."""
-
-
-def _discarded(operators: tuple[OperatorReport, ...], archive: str) -> str:
-    """Say how much was let go, and where it still is."""
-    rows = [operator.rows_before for operator in operators if operator.disposition == "discarded"]
-    if not rows:
-        return ""
-    counted = "an unknown number of" if None in rows else str(sum(row or 0 for row in rows))
-    return f"{counted} state rows were discarded" + (f"; {archive} keeps them" if archive else "")
-
-
-def _named(sources: tuple[str, ...], offsets: tuple[str, ...]) -> dict[str, str]:
-    named: dict[str, str] = {}
-    for index, offset in enumerate(offsets):
-        name = sources[index] if index < len(sources) else f"source {index}"
-        named[name if name not in named else f"{name} ({index})"] = offset
-    return named

@@ -8,11 +8,11 @@ from spark_drain_agent.bypass import as_agent
 from spark_drain_agent.claim import CheckpointClaimedError, Claim, claim
 from spark_drain_agent.journal import JournalStep, read_journal
 from spark_drain_agent.queries import TrackedQuery
-from spark_drain_agent.query_drain import application
 from spark_drain_agent.steps.complete import complete
 from spark_drain_agent.steps.fence import can_undo, undo
 from spark_drain_agent.steps.restore import restore
 from spark_drain_agent.trace import LOG
+from spark_drain_agent.versioned import application
 
 __all__ = ["end_interrupted_drain"]
 

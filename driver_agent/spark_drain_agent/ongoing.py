@@ -20,7 +20,7 @@ from spark_drain_agent.query_drain import QueryDrain
 from spark_drain_agent.reporter import Reporter
 from spark_drain_agent.spark_internals import SparkInternals
 
-__all__ = ["POLL_SECONDS", "DrainContext", "DrainEndedError", "DrainHost"]
+__all__ = ["POLL_SECONDS", "DrainEndedError", "DrainHost", "OngoingDrain"]
 
 POLL_SECONDS = 0.1
 
@@ -56,7 +56,7 @@ class DrainEndedError(Exception):
         self.state, self.reason, self.withdrawal = state, reason, withdrawal
 
 
-class DrainContext:
+class OngoingDrain:
     """One drain in this run.
 
     Parameters

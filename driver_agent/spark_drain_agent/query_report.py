@@ -1,0 +1,69 @@
+"""What is said of a query when its drain is done."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from spark_drain_store import DrainState, OperatorReport, QueryReport
+
+from spark_drain_agent.checkpoint import Checkpoint
+from spark_drain_agent.filesystem import CheckpointFiles
+from spark_drain_agent.journal import Journal
+from spark_drain_agent.plan import measured, residue
+
+__all__ = ["describe_drained", "describe_untouched"]
+
+
+def describe_untouched(report: QueryReport, sources: tuple[str, ...], checkpoint: Checkpoint) -> QueryReport:
+    """Return the report of a query whose checkpoint a drain left as it was: mode Stop, or no batch was ever run."""
+    batch_id = checkpoint.newest_commit
+    offsets = checkpoint.offsets(batch_id).offsets if batch_id is not None else ()
+    return replace(
+        report,
+        state=DrainState.DRAINED,
+        last_batch_id=batch_id,
+        end_offsets=_named(sources, offsets),
+        message="" if offsets else "no batch was ever run: there is nothing to drain",
+    )
+
+
+def describe_drained(report: QueryReport, files: CheckpointFiles, journal: Journal, rows_after: tuple[int, ...]) -> QueryReport:
+    """Return the report of a drained query; ``rows_after`` are the state rows that are left, per operator."""
+    work = Checkpoint(files, journal.work)
+    logs = work if files.exists(work.name("offsets")) else Checkpoint(files)
+    operators = measured(report.operators, journal.state_rows, rows_after)
+    archive = files.uri(journal.work) if files.exists(journal.work) else ""
+    return replace(
+        report,
+        id=report.id or str(json.loads(journal.metadata).get("id", "")),
+        state=DrainState.DRAINED,
+        checkpoint_policy=journal.checkpoint_policy,
+        last_batch_id=journal.batch_id,
+        flush_batch_id=journal.flush_batch_id if journal.flushes else None,
+        end_offsets=_named(journal.sources, logs.offsets(journal.batch_id).offsets),
+        watermark_ms=journal.watermark_ms,
+        operators=operators,
+        warnings=(*report.warnings, *residue(operators, journal.checkpoint_policy)),
+        archive=archive,
+        side_output=journal.side_output,
+        state_export=journal.state_export,
+        message=_discarded(operators, "" if journal.flushes else archive) if journal.windows == "Discard" else "",
+    )
+
+
+def _discarded(operators: tuple[OperatorReport, ...], archive: str) -> str:
+    """Say how much was let go, and where it still is."""
+    rows = [operator.rows_before for operator in operators if operator.disposition == "discarded"]
+    if not rows:
+        return ""
+    counted = "an unknown number of" if None in rows else str(sum(row or 0 for row in rows))
+    return f"{counted} state rows were discarded" + (f"; {archive} keeps them" if archive else "")
+
+
+def _named(sources: tuple[str, ...], offsets: tuple[str, ...]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for index, offset in enumerate(offsets):
+        name = sources[index] if index < len(sources) else f"source {index}"
+        named[name if name not in named else f"{name} ({index})"] = offset
+    return named
