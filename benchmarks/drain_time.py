@@ -10,6 +10,7 @@ import statistics
 import tempfile
 import time
 import uuid
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import attach
+from spark_drain_agent.attachment import current_agent
 from spark_drain_store import DrainNotification, DrainReport, DrainState, open_channel
 from spark_drain_store.drains import Drains, write_notification
 
@@ -126,7 +128,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int, nargs="+", default=[10_000, 200_000])
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="spark-drain-benchmark-") as base:
+    with tempfile.TemporaryDirectory(prefix="spark-drain-benchmark-") as base, ExitStack() as stack:
         store = f"file:{base}/store"
         spark = (
             SparkSession.builder.master("local[2]")
@@ -137,6 +139,9 @@ def main() -> None:
         )
         spark.sparkContext.setLogLevel("ERROR")
         attach(spark, store)
+        agent = current_agent()
+        assert agent is not None
+        stack.enter_context(agent.gate.user_waits())  # as main does in awaitTermination
         flushes = FlushBatches(spark)
         print("| keys | state | way | drain s | flush batch s | the rest s | rest / flush batch |\n|---|---|---|---|---|---|---|")
         for keys in options.keys:

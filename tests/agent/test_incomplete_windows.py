@@ -13,6 +13,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 from pyspark.sql.streaming.query import StreamingQuery
 
 from examples.incomplete_windows import v1, v2
+from examples.video_sessions import pipeline
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Feed, exactly, ids_in
 from tests.agent.warm import Warm, warm_session
@@ -202,3 +203,26 @@ def test_the_example_writes_every_window_once_and_whole(warm: Warm, tmp_path: Pa
     assert counts == truth
     assert rows == len(truth), "no window may come in two parts"
     assert {path.parent.name[:2] for path in (folder / "counts").glob("*/*.json")} == {"v1", "v2"}
+
+
+def test_a_session_that_a_drain_ended_is_tentative(warm: Warm, base: Path) -> None:
+    """One play ends before the drain, one goes on across it, one is never heard of again."""
+    folder = base / "allowed/videos"
+    (folder / "events").mkdir(parents=True)
+
+    def watch(number: int, **minutes: range) -> None:
+        rows = [{"at": f"2026-01-01T00:{minute:02}:00Z", "play": play} for play, those in minutes.items() for minute in those]
+        (folder / f"events/{number}.json").write_text("\n".join(map(json.dumps, rows)))
+
+    watch(0, ended=range(3), goes_on=range(15), lost=range(12, 15))
+    pipeline.start(warm.session, str(folder)).processAllAvailable()
+    warm.drain()
+    watch(1, goes_on=range(15, 20), clock=range(40, 41))
+    pipeline.start(warm.session, str(folder)).processAllAvailable()
+    warm.drain()
+
+    rows = [json.loads(line) for path in (folder / "sessions").glob("*/*.json") for line in path.read_text().splitlines()]
+    finished = {(row["play"], row["finished"][14:16]) for row in rows if not row["tentative"]}
+    assert finished == {("ended", "02"), ("goes_on", "19")}
+    tentative = {(row["play"], row["finished"][14:16]) for row in rows if row["tentative"]}
+    assert tentative == {("goes_on", "14"), ("lost", "14"), ("clock", "40")}
