@@ -26,7 +26,7 @@ def last_of_each(rows: list[tuple[Any, ...]], mode: str) -> list[tuple[Any, ...]
 
 
 def settings(case: Case) -> list[str]:
-    """Return provider and way to flush; the work copy is not tried with every provider, since a query that cannot flush itself uses it too."""
+    """Return provider and way to flush; not every provider with the work copy, which queries that cannot flush themselves use anyway."""
     return [*(f"{provider}-Auto" for provider in case.providers), f"{case.providers[0]}-WorkCopy"]
 
 
