@@ -14,7 +14,7 @@ from devcluster.errors import DevclusterError
 from devcluster.images import loading
 from devcluster.images.recipes import RECIPES
 from devcluster.progress import Progress
-from tools import sparks
+from tools import spark_java, sparks
 from tools.phases import phase
 from tools.prerequisites import OTHER_CLUSTER, docker_answers
 
@@ -34,13 +34,13 @@ class _Chosen:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
-            self.needs |= {mark.name for mark in item.iter_markers() if mark.name in {"apiserver", "cluster"}}
+            self.needs |= {mark.name for mark in item.iter_markers() if mark.name in {"apiserver", "cluster", "spark"}}
             self.needs |= {"programs"} if item.nodeid.startswith(_PROGRAMS) else set()
             self.needs |= {"sparks"} if item.nodeid.startswith(_SPARKS) else set()
 
 
 def needs(arguments: Sequence[str]) -> set[str]:
-    """Return which of ``apiserver``, ``cluster``, ``programs`` and ``sparks`` the tests need that these arguments choose."""
+    """Return which of ``apiserver``, ``cluster``, ``programs``, ``spark`` and ``sparks`` the tests need that these arguments choose."""
     chosen = _Chosen()
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["--collect-only", *arguments], plugins=[chosen])  # what is wrong with the arguments, the real run will say
@@ -63,13 +63,15 @@ def steps(wanted: set[str], *, own_cluster: bool, docker: bool) -> list[Step]:
     docker : bool
         A Docker engine provides it.
     """
-    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"sparks"} else []
+    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"spark", "sparks"} else []
     images: list[Step] = []
     if "cluster" in wanted and own_cluster:
         modules += [] if docker else _FOR_PODS
         images = [(f"building image {name}", partial(loading.build, recipe, docker=docker)) for name, recipe in RECIPES.items()]
     missing = [release for release in sparks.RELEASES if not sparks.is_installed(release)] if "sparks" in wanted else []
     installs: list[Step] = [(f"installing Spark {release}, once per machine", partial(sparks.install, release)) for release in missing]
+    if "spark" in wanted and not spark_java.is_archived():
+        installs.append(("archiving Spark's classes, once per virtual environment", spark_java.make_archive))
     return [_compile(module) for module in modules if not gobuild.is_built(module)] + installs + images
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from spark_drain_store.cli import main as store_command
 
-from tests.support import java
+from tools import spark_java
 
 __all__ = ["PER_FILE", "Drains", "Driver", "Feed", "eventually", "exactly", "ids_in", "logged", "newest", "rows_in"]
 
@@ -173,7 +173,7 @@ class Driver:
                     "PYTHONPATH": str(APPS.parents[2]),
                     "PYSPARK_PYTHON": sys.executable,
                     "SPARK_LOCAL_IP": "127.0.0.1",
-                    "JDK_JAVA_OPTIONS": java.QUICK,
+                    "JDK_JAVA_OPTIONS": spark_java.options(),
                     "PYSPARK_SUBMIT_ARGS": " ".join(submit),
                 },
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support import java
+from tools import spark_java
 
 HERE = Path(__file__).parent
 _CRASH_SECONDS = 180
@@ -81,7 +81,7 @@ class Crash:
         base.mkdir(exist_ok=True)
         scratch = base.with_name("scratch")  # what a killed Spark leaves behind goes away with the test's folder
         scratch.mkdir(exist_ok=True)
-        options = f"-Djava.io.tmpdir={scratch} {java.QUICK}"
+        options = f"-Djava.io.tmpdir={scratch} {spark_java.options()}"
         environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "JDK_JAVA_OPTIONS": options}
         with (base / "crash.log").open("w") as log:
             process = subprocess.Popen(
@@ -100,6 +100,12 @@ class Crash:
                 code = 0
         assert code == -9, (base / "crash.log").read_text()[-3000:]
         return base
+
+
+def _environment(packages: Path | None) -> dict[str, str]:
+    if packages is None:
+        return {"JDK_JAVA_OPTIONS": spark_java.options()}
+    return {"JDK_JAVA_OPTIONS": spark_java.QUICK, "PYTHONPATH": str(packages)}
 
 
 class Restarter:
@@ -122,7 +128,7 @@ class Restarter:
             stdout=subprocess.PIPE,
             stderr=self._stream,
             text=True,
-            env=os.environ | {"JDK_JAVA_OPTIONS": java.QUICK} | ({"PYTHONPATH": str(packages)} if packages else {}),
+            env=os.environ | _environment(packages),
         )
 
     def run(self, run: str, version: str, source: Path, base: Path, goal: str, **more: Any) -> dict[str, Any]:

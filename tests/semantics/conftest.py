@@ -12,8 +12,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tests.semantics.warm import Application
-from tests.support import java
 from tests.workshop.repository import ROOT
+from tools import spark_java
 
 
 @pytest.fixture(scope="package")
@@ -22,7 +22,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("JDK_JAVA_OPTIONS", java.QUICK)
+        patch.setenv("JDK_JAVA_OPTIONS", spark_java.options())
         patch.setenv("SPARK_LOCAL_DIRS", str(scratch))
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))  # workers import the tests' functions
         session = (
