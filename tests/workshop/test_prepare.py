@@ -9,7 +9,7 @@ import pytest
 
 from devcluster import gobuild
 from tests.workshop.repository import ROOT
-from tools import prepare, sparks
+from tools import prepare, spark_java, sparks
 
 POD_TEST = """
 import pytest
@@ -51,6 +51,7 @@ def test_the_chosen_tests_decide(tmp_path: Path, arguments: list[str], needs: se
         (set(), True, False, []),
         ({"programs"}, True, False, ["kube", "helm", "kind"]),
         ({"sparks"}, True, False, ["Spark"]),
+        ({"spark"}, True, False, ["Spark's"]),
         ({"sparks", "programs"}, True, False, ["kube", "helm", "kind", "Spark"]),
         ({"apiserver"}, True, True, ["kube", "helm", "kind"]),
         ({"cluster"}, False, False, ["kube", "helm", "kind"]),
@@ -63,9 +64,11 @@ def test_only_what_is_needed_is_built(
 ) -> None:
     monkeypatch.setattr(gobuild, "is_built", lambda _: False)
     monkeypatch.setattr(sparks, "is_installed", lambda _: False)
+    monkeypatch.setattr(spark_java, "is_archived", lambda: False)
     texts = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
     assert list(dict.fromkeys(texts)) == words
     monkeypatch.setattr(gobuild, "is_built", lambda _: True)
     monkeypatch.setattr(sparks, "is_installed", lambda _: True)
+    monkeypatch.setattr(spark_java, "is_archived", lambda: True)
     left = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
     assert set(left) <= {"image"}
