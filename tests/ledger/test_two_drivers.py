@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def test_only_one_flushes(source: Path, tmp_path: Path, restarter: Restarter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEDGER_CLAIM_SECONDS", "10")  # a busy machine may need seconds between two beats
+    monkeypatch.setenv("LEDGER_CLAIM_SECONDS", "5")  # a busy machine may need seconds between two beats
     base = tmp_path / "shared"
     base.mkdir()
     (base / "hesitate").touch()
