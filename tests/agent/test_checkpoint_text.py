@@ -294,12 +294,13 @@ def test_late_state_is_only_cleared_before_the_first_start(
 
 
 @pytest.mark.parametrize(("retain", "left"), [(None, ["a", "b", "c"]), (2, ["b", "c"]), (0, []), (9, ["a", "b", "c"])])
-def test_archives_are_pruned_oldest_first_and_never_the_journal(tmp_path: Path, retain: int | None, left: list[str]) -> None:
+def test_archives_are_pruned_oldest_first_and_never_what_stands_beside_them(tmp_path: Path, retain: int | None, left: list[str]) -> None:
     files = files_in(tmp_path)
     for archive in ("c", "b", "a"):
         files.write(f"_drain/{archive}/metadata", "")
     for age, archive in enumerate(("a", "b", "c")):
         os.utime(tmp_path / "_drain" / archive, (1000 + age, 1000 + age))
     write_journal(files, JOURNAL)
+    files.write("_drain/claim", "{}")
     prune_archives(files, retain)
-    assert files.names("_drain") == [*left, "journal"]
+    assert files.names("_drain") == [*left, "claim", "journal"]

@@ -83,6 +83,6 @@ def prune_archives(files: CheckpointFiles, retain: int | None) -> None:
     """Keep the newest ``retain`` archived generations, this drain's included; None keeps all."""
     if retain is None:
         return
-    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if name != "journal"]
+    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if files.exists(f"{DRAIN_FOLDER}/{name}/metadata")]
     for name in archives[: max(0, len(archives) - retain)]:
         files.delete(f"{DRAIN_FOLDER}/{name}")
