@@ -14,7 +14,7 @@ from devcluster.errors import DevclusterError
 from devcluster.images import loading
 from devcluster.images.recipes import RECIPES
 from devcluster.progress import Progress
-from tools import spark_java, sparks
+from tools import jars, spark_java, sparks
 from tools.phases import phase
 from tools.prerequisites import OTHER_CLUSTER, docker_answers
 
@@ -23,6 +23,7 @@ Step = tuple[str, Callable[[], object]]
 # Suites that run these programs without being marked.
 _PROGRAMS = ("tests/devcluster/", "tests/chart/", "tests/crds/")
 _SPARKS = "tests/versions/"
+_JARS = "tests/semantics/"
 _FOR_PODS = (gobuild.CONTAINERD, gobuild.COREDNS, gobuild.PAUSE, gobuild.SPARK_OPERATOR)
 
 
@@ -37,10 +38,11 @@ class _Chosen:
             self.needs |= {mark.name for mark in item.iter_markers() if mark.name in {"apiserver", "cluster", "spark"}}
             self.needs |= {"programs"} if item.nodeid.startswith(_PROGRAMS) else set()
             self.needs |= {"sparks"} if item.nodeid.startswith(_SPARKS) else set()
+            self.needs |= {"jars"} if item.nodeid.startswith(_JARS) else set()
 
 
 def needs(arguments: Sequence[str]) -> set[str]:
-    """Return which of ``apiserver``, ``cluster``, ``programs``, ``spark`` and ``sparks`` the tests need that these arguments choose."""
+    """Return which of the needs that `steps` knows the tests have that these arguments choose."""
     chosen = _Chosen()
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["--collect-only", *arguments], plugins=[chosen])  # what is wrong with the arguments, the real run will say
@@ -52,24 +54,27 @@ def _compile(module: gobuild.GoModule) -> Step:
 
 
 def steps(wanted: set[str], *, own_cluster: bool, docker: bool) -> list[Step]:
-    """Return what is to be built and is not there yet; images are always built, since a cached build takes a second.
+    """Return what is to be built and is not there yet; images are always built and jars looked for, since
+    what is cached takes a second.
 
     Parameters
     ----------
     wanted : set of str
-        See `needs`.
+        Some of ``apiserver``, ``cluster``, ``jars``, ``programs``, ``spark`` and ``sparks``.
     own_cluster : bool
         The cluster is devcluster's, not one that the environment names.
     docker : bool
         A Docker engine provides it.
     """
-    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"spark", "sparks"} else []
+    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"jars", "spark", "sparks"} else []
     images: list[Step] = []
     if "cluster" in wanted and own_cluster:
         modules += [] if docker else _FOR_PODS
         images = [(f"building image {name}", partial(loading.build, recipe, docker=docker)) for name, recipe in RECIPES.items()]
     missing = [release for release in sparks.RELEASES if not sparks.is_installed(release)] if "sparks" in wanted else []
     installs: list[Step] = [(f"installing Spark {release}, once per machine", partial(sparks.install, release)) for release in missing]
+    if "jars" in wanted:
+        installs.append(("fetching jars of Kafka and HDFS, once per machine", jars.fetch))
     if "spark" in wanted and not spark_java.is_archived():
         installs.append(("archiving Spark's classes, once per virtual environment", spark_java.make_archive))
     return [_compile(module) for module in modules if not gobuild.is_built(module)] + installs + images

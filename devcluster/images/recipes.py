@@ -12,6 +12,7 @@ OPERATOR = "spark-drain-operator:dev"
 EXAMPLE = "spark-drain-example:dev"
 SPARK = "devcluster-spark:dev"
 KAFKA = "devcluster-kafka:4.1.0"
+KAFKA_POM = PACKAGE / "images" / "kafka" / "pom.xml"
 # The name in the chart of kubeflow's operator, without its registry.
 SPARK_OPERATOR = "kubeflow/spark-operator/controller:2.5.2"
 
@@ -61,7 +62,8 @@ def _example_wheels() -> Path:
     return downloads.wheelhouse(REPOSITORY / "examples" / "requirements.lock")
 
 
-def _connector_jars() -> Path:
+def connector_jars() -> Path:
+    """Return a folder with Spark's Kafka connector and what it needs."""
     return downloads.jars(_CONNECTOR)
 
 
@@ -70,7 +72,7 @@ def spark_operator_source() -> Path:
     return gobuild.module_dir(gobuild.SPARK_OPERATOR, "github.com/kubeflow/spark-operator/v2")
 
 
-_SPARK_CONTEXTS = {"wheelhouse": _example_wheels, "jars": _connector_jars}
+_SPARK_CONTEXTS = {"wheelhouse": _example_wheels, "jars": connector_jars}
 
 RECIPES = {
     recipe.name: recipe
@@ -102,7 +104,7 @@ RECIPES = {
             PACKAGE / "images" / "kafka" / "Dockerfile",
             PACKAGE / "images" / "kafka",
             debian=_PYTHON + _JAVA,
-            contexts={"jars": lambda: downloads.resolved_jars(PACKAGE / "images" / "kafka" / "pom.xml")},
+            contexts={"jars": lambda: downloads.resolved_jars(KAFKA_POM)},
         ),
         Recipe(
             SPARK_OPERATOR,

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from spark_drain_agent.steps.flush_running import FLUSH_CONF
 
 from tests.semantics.warm import Application
 from tests.workshop.repository import ROOT
-from tools import spark_java
+from tools import jars, spark_java
 
 
 @pytest.fixture(scope="package")
@@ -27,6 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))  # workers import the tests' functions
         session = (
             SparkSession.builder.master("local[2]")
+            .config("spark.jars", ",".join(jars.connector()))
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.host", "127.0.0.1")
@@ -54,13 +56,21 @@ def _end(session: SparkSession) -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
+@pytest.fixture(autouse=True)
+def defaults(request: pytest.FixtureRequest) -> None:
+    """Forget what the test before set."""
+    if "spark" in request.fixturenames:
+        for conf in (FLUSH_CONF, "spark.sql.streaming.stateStore.providerClass"):
+            request.getfixturevalue("spark").conf.unset(conf)
+
+
 @pytest.fixture
-def application(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[], Application]]:
-    """Return a function that starts an application on the test's folder."""
+def application(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Application]]:
+    """Return a function that starts an application on the test's folder, or on another one."""
     begun: list[Application] = []
 
-    def begin() -> Application:
-        begun.append(Application(spark, tmp_path / "checkpoints"))
+    def begin(base: Path | str = tmp_path / "checkpoints") -> Application:
+        begun.append(Application(spark, base))
         return begun[-1]
 
     yield begin

@@ -30,7 +30,7 @@ def test_version_2_is_refused(newer: str, application: Callable[[], Application]
     app = application()
     query = app.start(events.stream().groupBy("at").count(), sink)
     read_all(query)
-    checkpoint = app.base / "q"
+    checkpoint = tmp_path / "checkpoints/q"
     metadata = (checkpoint / "metadata").read_text()
     with app.asked(DrainState.REJECTED) as report:
         assert report.reason == "UnsupportedQuery"

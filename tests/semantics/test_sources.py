@@ -14,18 +14,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import DrainState, QueryReport
 
 from tests.semantics.operator_table import CLICKS, FIRST, SECOND
-from tests.semantics.warm import PROVIDERS, Application, Batches, Event, Input, read_all, until
+from tests.semantics.warm import Application, Batches, Event, Input, read_all, until
 from tests.support.lines import lines_served
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 Begin = Callable[[], Application]
 THIRD = [Event(number, "abc"[number % 3], 2 * number + 40) for number in range(24, 36)]
-
-
-@pytest.fixture(autouse=True)
-def small_state(spark: SparkSession) -> None:
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["hdfs"])
 
 
 def counted(frame: DataFrame, column: str = "id", at: str = "at", size: int = 10) -> DataFrame:

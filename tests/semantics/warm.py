@@ -23,7 +23,7 @@ from spark_drain_agent.identity import identify
 from spark_drain_agent.spark_internals import SparkInternals
 from spark_drain_store import Channel, DrainNotification, DrainReport, DrainState, QueryReport
 
-__all__ = ["MIDNIGHT", "PROVIDERS", "Application", "Batches", "Event", "Input", "read_all", "until"]
+__all__ = ["MIDNIGHT", "PROVIDERS", "Application", "Batches", "Event", "Input", "day", "read_all", "until"]
 
 PROVIDERS = {
     "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
@@ -48,6 +48,11 @@ def until(look: Callable[[], Found | None], what: str) -> Found:
         time.sleep(0.02)
 
 
+def day(seconds: int) -> str:
+    """Return the time so many seconds after midnight."""
+    return (_DAY + timedelta(seconds=seconds)).isoformat()
+
+
 @dataclass(frozen=True)
 class Event:
     """One input record, ``at`` seconds after midnight."""
@@ -67,7 +72,7 @@ class Input:
     def add(self, *files: Iterable[Event]) -> None:
         """Write files, in the order in which Spark is to read them."""
         for events in files:
-            lines = [json.dumps({"id": e.id, "key": e.key, "at": (_DAY + timedelta(seconds=e.at)).isoformat()}) for e in events]
+            lines = [json.dumps({"id": e.id, "key": e.key, "at": day(e.at)}) for e in events]
             part = self.folder / f".{self._files:03}"
             part.write_text("\n".join(lines))
             os.utime(part, (1_700_000_000 + self._files,) * 2)
@@ -119,10 +124,10 @@ class Application:
     spark
         The warm session.
     base
-        Folder for checkpoints; a later application with the same folder goes on where this one ended.
+        Folder for checkpoints, or its URI; a later application with the same folder goes on where this one ended.
     """
 
-    def __init__(self, spark: SparkSession, base: Path) -> None:
+    def __init__(self, spark: SparkSession, base: Path | str) -> None:
         self.base = base
         self.channel = Channel.in_memory()
         self._internals = SparkInternals(spark)
@@ -132,8 +137,8 @@ class Application:
 
     def start(self, frame: DataFrame, sink: Batches, mode: str = "append", name: str = "q", **options: str) -> StreamingQuery:
         """Start a query as the hooks would."""
-        writer = frame.writeStream.foreachBatch(sink).outputMode(mode).queryName(f"{name} in {self.base.parent.name}").options(**options)
-        return self.launch(writer.option("checkpointLocation", str(self.base / name)))
+        writer = frame.writeStream.foreachBatch(sink).outputMode(mode).queryName(name).options(**options)
+        return self.launch(writer.option("checkpointLocation", f"{self.base}/{name}"))
 
     def launch(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start a writer as the hooks would."""
@@ -152,12 +157,16 @@ class Application:
         self.channel.requests.write({notification.uuid: notification.to_json()})
         return notification.uuid
 
+    def report(self, uuid: str) -> DrainReport | None:
+        """Return what is reported of a drain so far."""
+        text = self.channel.reports.read().entries.get(uuid)
+        return DrainReport.from_json(uuid, text) if text else None
+
     def answer(self, uuid: str, *states: DrainState, patient: bool = False) -> DrainReport:
         """Wait until a drain is in one of these states; being stalled is only endured by the patient."""
 
         def look() -> DrainReport | None:
-            text = self.channel.reports.read().entries.get(uuid)
-            report = DrainReport.from_json(uuid, text) if text else None
+            report = self.report(uuid)
             if report is None or report.state in states:
                 return report
             assert not report.state.finished, report

@@ -52,6 +52,7 @@ def test_the_chosen_tests_decide(tmp_path: Path, arguments: list[str], needs: se
         ({"programs"}, True, False, ["kube", "helm", "kind"]),
         ({"sparks"}, True, False, ["Spark"]),
         ({"spark"}, True, False, ["Spark's"]),
+        ({"jars"}, True, False, ["jars"]),
         ({"sparks", "programs"}, True, False, ["kube", "helm", "kind", "Spark"]),
         ({"apiserver"}, True, True, ["kube", "helm", "kind"]),
         ({"cluster"}, False, False, ["kube", "helm", "kind"]),
@@ -71,4 +72,4 @@ def test_only_what_is_needed_is_built(
     monkeypatch.setattr(sparks, "is_installed", lambda _: True)
     monkeypatch.setattr(spark_java, "is_archived", lambda: True)
     left = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
-    assert set(left) <= {"image"}
+    assert set(left) <= {"image", "jars"}

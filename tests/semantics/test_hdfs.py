@@ -1,0 +1,67 @@
+"""Checkpoints on HDFS, another filesystem than the driver's own: the same drains, archives and fences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from spark_drain_agent.spark_internals import JavaError
+from spark_drain_agent.steps.flush_running import FLUSH_CONF
+
+from tests.semantics.operator_table import EVENTS, FIRST, SECOND
+from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+from tests.support.hdfs import hdfs_running
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Begin = Callable[[str], Application]
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with hdfs_running(tmp_path_factory.mktemp("hdfs")) as uri:
+        yield uri
+
+
+def counted(frame: DataFrame, *keys: str) -> DataFrame:
+    return frame.groupBy(F.window("at", "10 seconds"), *keys).agg(F.collect_list("id").alias("ids")).select(*keys, "ids")
+
+
+def ids(sink: Batches) -> Counter[int]:
+    return Counter(number for row in sink.rows for number in row[-1])
+
+
+@pytest.mark.parametrize("setting", ["Auto-rocksdb", "WorkCopy-hdfs"])
+def test_an_incompatible_version_reads_on(setting: str, hdfs: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    flush, provider = setting.split("-")
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
+    spark.conf.set(FLUSH_CONF, flush)
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    base = f"{hdfs}/{flush}"
+    for file, keys in ((FIRST, ("key",)), (SECOND, ())):
+        events.add(file)
+        app = application(base)
+        read_all(app.start(counted(events.stream(), *keys), sink))
+        report = app.drain()
+        assert report.archive.startswith(f"{base}/q/_drain/")
+        app.close()
+    assert ids(sink) == Counter(event.id for event in EVENTS)
+
+
+def test_a_fence_on_hdfs_is_refused_by_plain_spark(hdfs: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(FIRST)
+    base = f"{hdfs}/kept"
+    app = application(base)
+    read_all(app.start(counted(events.stream()), sink))
+    app.drain(checkpoint__policy="Keep")
+    app.close()
+    assert ids(sink) == Counter(event.id for event in FIRST)
+    unaware = counted(events.stream()).writeStream.foreachBatch(sink).option("checkpointLocation", f"{base}/q")
+    with pytest.raises(JavaError, match="FENCED_BY_SPARK_DRAIN"):
+        unaware.start()
+    assert ids(sink) == Counter(event.id for event in FIRST)

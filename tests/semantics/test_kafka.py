@@ -1,0 +1,210 @@
+"""Kafka under a drain: each record is counted once, whatever happens to the topic meanwhile."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from spark_drain_store import DrainState
+
+from tests.semantics.warm import Application, Batches, day, read_all, until
+from tests.support.kafka_broker import Broker, broker_running
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Begin = Callable[[], Application]
+MAX_OFFSETS = 20
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker_running(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@dataclass
+class Topic:
+    """A topic of events, two seconds of event time apart."""
+
+    spark: SparkSession
+    broker: Broker
+    name: str
+    partitions: int = 2
+    events: int = 0
+
+    def __post_init__(self) -> None:
+        self.broker.create(self.name, self.partitions)
+
+    def add(self, count: int) -> None:
+        """Write the next events."""
+        numbers = range(self.events, self.events + count)
+        self.broker.write(self.name, self.partitions, ({"id": number, "at": day(2 * number)} for number in numbers))
+        self.events += count
+
+    def grow(self) -> None:
+        """Add two partitions, which the next events go to as well."""
+        self.partitions += 2
+        self.broker.grow(self.name, self.partitions)
+
+    def stream(self, starting: str = "earliest", **options: str) -> DataFrame:
+        """Return the events as they are read from Kafka."""
+        return events(kafka(self.spark, self.broker, self.name, startingOffsets=starting, **options))
+
+
+def kafka(spark: SparkSession, broker: Broker, topic: str, **options: str) -> DataFrame:
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker.address).option("subscribe", topic)
+    return reader.options(**{"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(MAX_OFFSETS), **options}).load()
+
+
+def events(records: DataFrame, columns: str = "id LONG, at TIMESTAMP") -> DataFrame:
+    parsed = records.select(F.from_json(F.col("value").cast("string"), columns).alias("event"))
+    return parsed.select("event.*").withWatermark("at", "12 seconds")
+
+
+def windows(frame: DataFrame, seconds: int = 10) -> DataFrame:
+    return frame.groupBy(F.window("at", f"{seconds} seconds")).agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
+
+
+def ids(sink: Batches) -> Counter[int]:
+    return Counter(number for row in sink.rows for number in row[0])
+
+
+@pytest.fixture
+def topic(spark: SparkSession, broker: Broker, request: pytest.FixtureRequest) -> Topic:
+    return Topic(spark, broker, re.sub(r"\W", "-", request.node.name))
+
+
+def test_partitions_are_added_between_two_versions(application: Begin, topic: Topic) -> None:
+    """The new partitions have no end offset: the incompatible version reads them from their beginning."""
+    sink = Batches()
+    topic.add(60)
+    app = application()
+    read_all(app.start(windows(topic.stream()).select("ids"), sink))
+    report = app.drain()
+    app.close()
+    assert list(report.end_offsets.values()) == [f'{{"{topic.name}":{{"0":30,"1":30}}}}']
+    topic.grow()
+    topic.add(60)
+    app = application()
+    read_all(app.start(windows(topic.stream(), 25).select("ids", "count"), sink))
+    app.drain()
+    assert ids(sink) == Counter(range(120))
+
+
+def test_end_offsets_are_starting_offsets(application: Begin, topic: Topic) -> None:
+    """A version with a checkpoint of its own begins with the reported offsets, at the first record that was not counted."""
+    sink = Batches()
+    topic.add(50)
+    app = application()
+    read_all(app.start(windows(topic.stream()).select("ids"), sink, name="old"))
+    (ended,) = app.drain().end_offsets.values()
+    app.close()
+    topic.add(50)
+    app = application()
+    read_all(app.start(windows(topic.stream(ended)).select("ids"), sink, name="new"))
+    app.drain()
+    assert ids(sink) == Counter(range(100))
+
+
+@pytest.mark.parametrize("mode", ["Drain", "CatchUp"])
+def test_an_empty_topic(application: Begin, topic: Topic, mode: str) -> None:
+    sink = Batches()
+    app = application()
+    read_all(app.start(windows(topic.stream()).select("ids"), sink))
+    report = app.drain(mode)
+    assert (report.state, report.last_batch_id) == ("Drained", 0)
+    app.close()
+    topic.add(30)
+    app = application()
+    read_all(app.start(windows(topic.stream()).select("ids"), sink))
+    app.drain()
+    assert ids(sink) == Counter(range(30))
+
+
+def test_order_within_a_partition_is_kept(application: Begin, topic: Topic) -> None:
+    """One batch after the other, up to the last one before the cut and from the first one after it."""
+    sink = Batches()
+    for mode in ("Drain", "CatchUp"):
+        topic.add(60)
+        app = application()
+        app.start(kafka(topic.spark, topic.broker, topic.name).select("partition", "offset"), sink)
+        app.drain(mode)
+        app.close()
+    assert len(sink.rows) >= topic.events
+    for partition in range(topic.partitions):
+        assert [offset for number, offset in sink.rows if number == partition] == list(range(topic.events // topic.partitions))
+
+
+@dataclass
+class Held(Batches):
+    """A sink whose first batch waits to be let go."""
+
+    begun: threading.Event = field(default_factory=threading.Event)
+    free: threading.Event = field(default_factory=threading.Event)
+    sizes: list[int] = field(default_factory=list)
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        self.begun.set()
+        assert self.free.wait(60)
+        before = len(self.written)
+        super().__call__(batch, batch_id)
+        self.sizes.append(len(self.written) - before)
+
+
+def test_catching_up_reads_what_was_there_in_batches_of_its_own_size(application: Begin, topic: Topic) -> None:
+    """Partitions and records that came before the request are waited for; those that come later are not."""
+    sink = Held()
+    topic.add(60)
+    app = application()
+    app.start(topic.stream(**{"kafka.metadata.max.age.ms": "500"}).select("id"), sink)
+    assert sink.begun.wait(60)
+    topic.grow()
+    topic.add(60)
+    with app.user_waits():
+        asked = app.ask("CatchUp")
+        until(lambda: (report := app.report(asked)) is not None and report.reason == "CatchingUp", "the catching up to begin")
+        wanted = topic.events
+        topic.add(400)
+        sink.free.set()
+        (report,) = app.answer(asked, DrainState.DRAINED).queries
+    app.finish(asked)
+    found = Counter(number for (number,) in sink.rows)
+    assert set(range(wanted)) <= set(found)
+    assert set(found.values()) == {1}
+    assert len(found) < topic.events
+    assert max(sink.sizes) <= MAX_OFFSETS
+    (ended,) = report.end_offsets.values()
+    app.close()
+    app = application()
+    read_all(app.start(topic.stream().select("id"), sink))
+    app.drain()
+    assert Counter(number for (number,) in sink.rows) == Counter(range(topic.events)), ended
+
+
+def test_a_topic_between_two_queries(application: Begin, topic: Topic, tmp_path: Path) -> None:
+    """The writer is drained first; what its flush writes to the topic goes through the reader's flush."""
+    between, sink = Topic(topic.spark, topic.broker, f"{topic.name}-between"), Batches()
+    rows = "window STRUCT<start: TIMESTAMP, end: TIMESTAMP>, ids ARRAY<LONG>, at TIMESTAMP"
+    for size in (10, 25):
+        topic.add(60)
+        app = application()
+        second = events(kafka(topic.spark, topic.broker, between.name), rows).groupBy(F.window("at", f"{6 * size} seconds"))
+        flat = second.agg(F.flatten(F.collect_list("ids")).alias("ids")).select("ids")
+        reader = app.start(flat, sink, name="reader")
+        first = windows(topic.stream(), size).withColumn("at", F.col("window.start"))
+        writer = first.select(F.to_json(F.struct("window", "ids", "at")).alias("value")).writeStream.format("kafka").queryName("writer")
+        writer = writer.option("kafka.bootstrap.servers", topic.broker.address).option("topic", between.name)
+        app.launch(writer.option("checkpointLocation", f"{app.base}/writer")).processAllAvailable()
+        with app.asked(DrainState.DRAINED) as report:
+            fed_by = {query.name: query.fed_by for query in report.queries}
+        assert fed_by == {"reader": (f"file:{app.base}/writer",), "writer": ()}
+        assert not reader._jsq.isActive()
+        app.close()
+        assert ids(sink) == Counter(range(topic.events))

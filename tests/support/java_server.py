@@ -1,0 +1,56 @@
+"""Servers of Spark's neighbourhood in JVMs of their own, on loopback, for as long as a test needs them."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools import spark_java
+
+__all__ = ["free_port", "java_server", "run_java"]
+
+_SECONDS = 120.0
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def _command(jars: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    return ["java", "-Xmx400m", *spark_java.QUICK.split(), "-cp", ":".join(jars), *arguments]
+
+
+def run_java(jars: Sequence[str], *arguments: str) -> None:
+    """Run a main class to its end."""
+    done = subprocess.run(
+        _command(jars, arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_SECONDS
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@contextmanager
+def java_server(folder: Path, jars: Sequence[str], *arguments: str, ready: Callable[[], bool]) -> Iterator[None]:
+    """Run a main class in a folder until the end of the block, which begins when it is ready."""
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(_command(jars, arguments), cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        give_up = time.monotonic() + _SECONDS
+        while not ready():
+            assert process.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < give_up, log.read_text()[-3000:]
+            time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,94 @@
+"""A real Kafka broker, and what a test does to its topics."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from tests.support.java_server import free_port, java_server, run_java
+from tools import jars
+
+__all__ = ["Broker", "broker_running"]
+
+_SECONDS = 60.0
+_CLUSTER = "c3BhcmstZHJhaW4tdGVzdA"
+_SETTINGS = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={folder}/log
+auto.create.topics.enable=false
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+"""
+
+
+class Broker:
+    """A client of the broker.
+
+    Parameters
+    ----------
+    address
+        ``host:port``.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._admin = KafkaAdminClient(bootstrap_servers=address)
+        self._producer = KafkaProducer(bootstrap_servers=address, metadata_max_age_ms=200)
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Make a topic."""
+        self._admin.create_topics([NewTopic(name=topic, num_partitions=partitions, replication_factor=1)])
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Add partitions until there are so many."""
+        self._admin.create_partitions({topic: partitions})
+
+    def write(self, topic: str, partitions: int, records: Iterable[Mapping[str, Any]]) -> None:
+        """Write records as JSON, one after the other to each partition in turn, and wait until they are there."""
+        give_up = time.monotonic() + _SECONDS
+        while len(self._producer.partitions_for(topic)) < partitions:
+            assert time.monotonic() < give_up, f"topic {topic} does not get {partitions} partitions"
+            time.sleep(0.1)
+        sent = [
+            self._producer.send(topic, json.dumps(record).encode(), partition=number % partitions) for number, record in enumerate(records)
+        ]
+        for each in sent:
+            each.get(timeout=_SECONDS)
+
+    def close(self) -> None:
+        """End the client."""
+        self._producer.close()
+        self._admin.close()
+
+
+@contextmanager
+def broker_running(folder: Path) -> Iterator[Broker]:
+    """Run a broker with its files in a folder."""
+    port, controller = free_port(), free_port()
+    settings = folder / "server.properties"
+    settings.write_text(_SETTINGS.format(port=port, controller=controller, folder=folder))
+    run_java(jars.kafka(), "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings))
+
+    def listens() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    with java_server(folder, jars.kafka(), "kafka.Kafka", str(settings), ready=listens):
+        broker = Broker(f"127.0.0.1:{port}")
+        try:
+            yield broker
+        finally:
+            broker.close()

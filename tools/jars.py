@@ -1,0 +1,35 @@
+"""The jars that tests start servers with, or give to Spark: fetched once per machine."""
+
+from pathlib import Path
+
+from devcluster.images import downloads
+from devcluster.images.recipes import KAFKA_POM, connector_jars
+
+__all__ = ["connector", "fetch", "hdfs", "kafka"]
+
+_HDFS_POM = Path(__file__).parent / "hdfs" / "pom.xml"
+
+
+def _in(folder: Path) -> list[str]:
+    return [str(jar) for jar in sorted(folder.glob("*.jar"))]
+
+
+def connector() -> list[str]:
+    """Return Spark's Kafka connector and what it needs."""
+    return _in(connector_jars())
+
+
+def kafka() -> list[str]:
+    """Return a Kafka broker."""
+    return _in(downloads.resolved_jars(KAFKA_POM))
+
+
+def hdfs() -> list[str]:
+    """Return an HDFS to be run beside the jars of pyspark."""
+    return _in(downloads.resolved_jars(_HDFS_POM))
+
+
+def fetch() -> None:
+    """Fetch what is missing of all of them."""
+    for jars in (connector, kafka, hdfs):
+        jars()
