@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
 
 from spark_drain_store import ExecutorException
 
@@ -42,8 +43,13 @@ class ExecutorSummary:
 
 def _report(partition: Iterable[str]) -> Iterable[str]:
     list(partition)
-    # Set by Spark in every executor's container; elsewhere a task cannot tell its executor, so it answers with none.
-    yield os.environ.get("SPARK_EXECUTOR_ID", "")
+    # Where neither is set a task cannot tell its executor, so it answers with none.
+    yield os.environ.get("SPARK_EXECUTOR_ID", "") or _id_in(os.environ.get("SPARK_LOG_URL_STDOUT", ""))
+
+
+def _id_in(log_url: str) -> str:
+    """Return the executor's id in the address of its log: a standalone cluster tells it nowhere else."""
+    return "".join(parse_qs(urlsplit(log_url).query).get("executorId", []))
 
 
 def collect_executor_reports(internals: SparkInternals, expected: dict[str, str]) -> ExecutorSummary:

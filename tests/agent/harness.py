@@ -153,6 +153,7 @@ class Driver:
         self._log = base / f"{Path(script).stem}-{time.monotonic_ns()}.log"
         agent = ["-m", "spark_drain_agent", "--metadata-store", store.location] if store else []
         settings = {
+            "spark.master": "local[2]",
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.host": "127.0.0.1",
@@ -160,7 +161,7 @@ class Driver:
             "spark.sparkdrain.claimSeconds": "1",
             **(confs or {}),
         }
-        submit = ["--master local[2]", *(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"]
+        submit = [*(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, *agent, str(APPS / script), str(base), *arguments],
