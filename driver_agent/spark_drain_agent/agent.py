@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError
 from spark_drain_store.drains import read_notifications, read_reports
 
@@ -107,7 +107,7 @@ class Agent:
             if self._drain is not None:
                 self._drain.update(notifications.get(self._drain.uuid))
                 return
-            if not notifications:
+            if not notifications or self.internals.stopped:  # the application's next session, if there is one, will look again
                 return
             reports, _ = read_reports(self.channel.reports.read())
             decision = decide(self.identity.run_id, notifications, reports, journalled)
@@ -213,6 +213,10 @@ class Agent:
                     "drain %s was interrupted; waiting for the metadata store to learn whether it is still wanted: %s", journal.uuid, error
                 )
                 time.sleep(_RETRY_SECONDS)
+
+    def nothing_will_end(self, streams: StreamingQueryManager) -> bool:
+        """Return whether a wait for any query's end would be endless, because a drain has kept the queries from starting."""
+        return any(item.query is None for item in self.registry.all()) and not streams.active
 
     def owns(self, query: StreamingQuery) -> bool:
         """Return whether a drain under way has ended or will end this query."""

@@ -13,8 +13,9 @@ from spark_drain_agent.decide import Assignment, Decision
 from spark_drain_agent.finishing import finish_all, finish_offered, report_executors
 from spark_drain_agent.go_no_go import commit_to_drain, parse_options
 from spark_drain_agent.hold import Phase
-from spark_drain_agent.ongoing import DrainEndedError, DrainHost, OngoingDrain
+from spark_drain_agent.ongoing import DrainEndedError, DrainHost, OngoingDrain, SparkStoppedError
 from spark_drain_agent.queries import TrackedQuery
+from spark_drain_agent.spark_internals import JavaError
 from spark_drain_agent.trace import LOG, reached
 
 __all__ = ["Drain"]
@@ -76,13 +77,34 @@ class Drain:
         with as_agent():
             try:
                 self._to_the_end()
-            except DrainEndedError as ended:
-                self._report_end(ended)
             except Exception as error:
-                LOG.exception("drain %s: unexpected error", self.uuid)
-                self._survive(error)
+                if self._overtaken(error):
+                    LOG.info("drain %s: its SparkContext was stopped; the application's next one goes on with it", self.uuid)
+                elif isinstance(error, DrainEndedError):
+                    self._report_end(error)
+                else:
+                    LOG.exception("drain %s: unexpected error", self.uuid)
+                    self._survive(error)
             finally:
+                if self._drain.beyond_return:
+                    self._forget_ended()
                 self._host.gate.turn(Phase.OPEN)
+
+    def _overtaken(self, error: Exception) -> bool:
+        """Return whether main stopped Spark before the drain could hold it: what Spark refuses then is no answer to the request."""
+        if isinstance(error, DrainEndedError) and error.reason in (reasons.WITHDRAWN, reasons.DEADLINE_EXCEEDED):
+            return False
+        return isinstance(error, SparkStoppedError) or (not self._drain.beyond_return and self._host.internals.stopped)
+
+    def _forget_ended(self) -> None:
+        """Let the user's awaitAnyTermination wait on where others run beside the queries that were drained."""
+        try:
+            beside = self._drain.beside
+            if beside and all(tracked.live.thread_alive for tracked in beside):
+                for streams in {id(tracked.internals.session): tracked.internals.session.streams for tracked in beside}.values():
+                    streams.resetTerminated()
+        except JavaError as error:
+            LOG.warning("drain %s: awaitAnyTermination() may return for the drained queries: %s", self.uuid, error)
 
     def _to_the_end(self) -> None:
         drain = self._drain

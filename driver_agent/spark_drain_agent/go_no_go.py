@@ -78,7 +78,9 @@ def _plan(drain: OngoingDrain) -> None:
         check_options(drain.options)
         check_outputs(drain.options, drain.host.internals)
         candidates = _candidates(drain)
-        drain.targets = [QueryDrain(item, drain.options, drain.uuid) for item in _selected(drain.options, candidates)]
+        selected = _selected(drain.options, candidates)
+        drain.targets = [QueryDrain(item, drain.options, drain.uuid) for item in selected]
+        drain.beside = [item for item in candidates if item not in selected]
         for target in drain.targets:
             target.plan()
         if drain.options.mode != "Stop":  # nothing is emitted, so nothing needs to arrive
@@ -212,13 +214,13 @@ def _freeze_and_decide(drain: OngoingDrain) -> None:
         gate.turn(Phase.DECIDING)
     try:
         with drain.timed("freeze"):
+            drain.keep_waiting()  # from here on main cannot stop Spark, but it may have done so
             _plan(drain)  # queries may have come and gone while approval was awaited
             drain.reporter.change(state=DrainState.STOPPING, reason="", message="", queries=drain.query_reports())
             first = [target for target in drain.targets if not target.fed]  # the others read on until those are drained
             for target in first:
                 target.freeze(drain.keep_waiting)
-            for target in first:
-                target.wait_until_settled(drain.keep_waiting)
+            _wait_until_settled(drain, first)
             for target in drain.targets:
                 target.check_checkpoint()
         reached("settled")
@@ -232,10 +234,25 @@ def _freeze_and_decide(drain: OngoingDrain) -> None:
         gate.turn(Phase.OPEN)
         raise _explained(error) from error
     drain.reporter.change_surely(
-        time.sleep, state=DrainState.COMMITTING, message="beyond the point of no return", queries=drain.query_reports()
+        time.sleep, state=DrainState.COMMITTING, reason="", message="beyond the point of no return", queries=drain.query_reports()
     )
     gate.turn(Phase.HELD)
     reached("committing")
+
+
+def _wait_until_settled(drain: OngoingDrain, targets: list[QueryDrain]) -> None:
+    """Let what runs come to its end; a batch that outlives the deadline is left alone, and named."""
+    if running := [under_way for target in targets if (under_way := target.under_way())]:
+        drain.reporter.change(reason=reasons.BATCH_RUNNING, message=f"waits for {', '.join(running)}", queries=drain.query_reports())
+    try:
+        for target in targets:
+            target.wait_until_settled(drain.keep_waiting)
+    except DrainEndedError as ended:
+        running = [under_way for target in targets if (under_way := target.under_way())]
+        if ended.reason != reasons.DEADLINE_EXCEEDED or not running:
+            raise
+        message = f"{ended}; {', '.join(running)}, had not ended, and the time allowed must be longer than that takes"
+        raise DrainEndedError(ended.state, reasons.BATCH_STILL_RUNNING, message, ended.withdrawal) from ended
 
 
 def _thaw(drain: OngoingDrain) -> None:

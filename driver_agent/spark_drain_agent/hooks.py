@@ -118,11 +118,11 @@ def _configure(
 
 
 def _hook_waiting(current: Callable[[], Agent | None]) -> None:
-    for holder, name in ((StreamingQuery, "awaitTermination"), (StreamingQueryManager, "awaitAnyTermination")):
-        _wait_through_drains(holder, name, current)
+    _wait_through_drains(StreamingQuery, "awaitTermination", current, lambda _agent, _query: False)
+    _wait_through_drains(StreamingQueryManager, "awaitAnyTermination", current, Agent.nothing_will_end)
 
 
-def _wait_through_drains(holder: type, name: str, current: Callable[[], Agent | None]) -> None:
+def _wait_through_drains(holder: type, name: str, current: Callable[[], Agent | None], is_endless: Callable[[Agent, Any], bool]) -> None:
     """A drain ends queries: the user's wait must not return for that, or main would end and the driver with it."""
     wait = getattr(holder, name)
 
@@ -146,7 +146,7 @@ def _wait_through_drains(holder: type, name: str, current: Callable[[], Agent | 
                     if agent.gate.phase is Phase.OPEN and not failed_flushing:
                         raise
                     ended = True
-                if ended and agent.gate.phase is Phase.OPEN:
+                if agent.gate.phase is Phase.OPEN and (ended or is_endless(agent, self)):
                     return None if timeout is None else True
                 if ended:
                     agent.gate.wait_while(agent.gate.phase, remaining)

@@ -15,12 +15,12 @@ from spark_drain_agent import callbacks, reasons
 from spark_drain_agent.decide import Decision
 from spark_drain_agent.hold import Gate
 from spark_drain_agent.identity import Identity
-from spark_drain_agent.queries import QueryRegistry
+from spark_drain_agent.queries import QueryRegistry, TrackedQuery
 from spark_drain_agent.query_drain import QueryDrain
 from spark_drain_agent.reporter import Reporter
 from spark_drain_agent.spark_internals import SparkInternals
 
-__all__ = ["POLL_SECONDS", "DrainEndedError", "DrainHost", "OngoingDrain"]
+__all__ = ["POLL_SECONDS", "DrainEndedError", "DrainHost", "OngoingDrain", "SparkStoppedError"]
 
 POLL_SECONDS = 0.1
 
@@ -56,6 +56,10 @@ class DrainEndedError(Exception):
         self.state, self.reason, self.withdrawal = state, reason, withdrawal
 
 
+class SparkStoppedError(Exception):
+    """The SparkContext was stopped before the point of no return: the drain is left to the application's next one."""
+
+
 class OngoingDrain:
     """One drain in this run.
 
@@ -80,6 +84,7 @@ class OngoingDrain:
         self.timings: dict[str, float] = {}
         self.keeps_queries: tuple[QueryReport, ...] = ()
         self.stopped_before: tuple[str, ...] = ()
+        self.beside: list[TrackedQuery] = []
         self.missing: set[str] = set()
         self.stalled: dict[str, tuple[str, str]] = {}
 
@@ -89,21 +94,32 @@ class OngoingDrain:
         return self.notification.uuid
 
     def keep_waiting(self) -> None:
-        """Raise `DrainEndedError` when the drain, not yet beyond return, is no longer wanted."""
-        if self.gone.is_set() or self.notification.withdrawn:
+        """Give up a drain that is not yet beyond return.
+
+        Raises
+        ------
+        DrainEndedError
+            It is no longer wanted. Who withdraws it for its deadline learns of the deadline.
+        SparkStoppedError
+            Nothing is left in this SparkContext that could be drained.
+        """
+        withdrawn, deadline = self.gone.is_set() or self.notification.withdrawn, self.notification.deadline
+        if deadline is not None and datetime.now(UTC) >= deadline:
+            raise DrainEndedError(
+                DrainState.FAILED,
+                reasons.DEADLINE_EXCEEDED,
+                f"the deadline {deadline.isoformat()} passed before the point of no return: the queries run on",
+                withdrawal="Withdrawn" if withdrawn else "",
+            )
+        if withdrawn:
             raise DrainEndedError(
                 DrainState.WITHDRAWN,
                 reasons.WITHDRAWN,
                 "withdrawn before the point of no return: the queries run on",
                 withdrawal="Withdrawn",
             )
-        deadline = self.notification.deadline
-        if deadline is not None and datetime.now(UTC) >= deadline:
-            raise DrainEndedError(
-                DrainState.FAILED,
-                reasons.DEADLINE_EXCEEDED,
-                f"the deadline {deadline.isoformat()} passed before the point of no return: the queries run on",
-            )
+        if self.host.internals.stopped:
+            raise SparkStoppedError
 
     def query_reports(self) -> tuple[QueryReport, ...]:
         """Return the queries as they are now; those that an earlier run finished are kept."""

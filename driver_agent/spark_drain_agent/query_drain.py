@@ -144,6 +144,13 @@ class QueryDrain:
             self._tracked.keep_temporary_checkpoint()
         self.report = replace(self.report, state=DrainState.STOPPING, checkpoint_location=self._tracked.location or "")
 
+    def under_way(self) -> str:
+        """Return what still has to end of what a frozen query began, or ""."""
+        if self._frozen is None:
+            return f"the end of {self.label}, which is bounded" if self._tracked.live.thread_alive else ""
+        checkpoint = self._tracked.checkpoint()
+        return "" if checkpoint.settled else f"batch {checkpoint.newest_offsets} of {self.label}"
+
     def wait_until_settled(self, keep_waiting: Callable[[], None]) -> None:
         """Wait until nothing is in flight."""
         if self._frozen is not None:

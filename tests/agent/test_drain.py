@@ -30,6 +30,8 @@ ASKED = DrainNotification(uuid="u", created_at=NOW)
 class NoSpark:
     """Stands where the driver has no executors and no queries; anything else fails the test."""
 
+    stopped = False
+
     def executors(self) -> list[tuple[str, str]]:
         return []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,15 @@ class Warm:
 
     Parameters
     ----------
-    session
-        With the agent attached.
+    make
+        Makes the session.
     drains
         The store.
     """
 
-    def __init__(self, session: SparkSession, drains: Drains) -> None:
-        self.session = session
+    def __init__(self, make: Callable[[], SparkSession], drains: Drains) -> None:
+        self._make = make
+        self.session = make()
         self.drains = drains
 
     @property
@@ -66,7 +67,16 @@ class Warm:
                 yield uuid
             finally:
                 self.drains.clean_up(everything=True)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Remove every notification, and wait until the application goes on."""
+        self.drains.clean_up(everything=True)
         eventually(lambda: self.agent.gate.phase is Phase.OPEN and self.agent._drain is None, "the drain to let go")
+
+    def again(self) -> None:
+        """Make another session, as an application may after it has stopped one."""
+        self.session = self._make()
 
     def forget(self) -> None:
         """Stop what runs and forget it, so that the next test finds an application without queries."""
@@ -97,7 +107,6 @@ def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
                 patch.setattr(holder, name, vars(holder)[name])
         patch.setattr(hooks, "_installed", False)
         patch.setattr(attachment, "_agent", None)
-        builder = SparkSession.builder.master("local[2]")
         settings = {
             "spark.sparkdrain.store": drains.location,
             "spark.ui.enabled": "false",
@@ -108,13 +117,19 @@ def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
             "spark.sql.warehouse.dir": str(base / "warehouse"),
             **confs,
         }
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
+
+        def make() -> SparkSession:
+            builder = SparkSession.builder.master("local[2]")
+            for name, value in settings.items():
+                builder = builder.config(name, value)
+            session = builder.getOrCreate()
+            session.sparkContext.setLogLevel("OFF")
+            return session
+
+        warm = Warm(make, drains)
         try:
-            attachment.attach(session)
-            yield Warm(session, drains)
+            attachment.attach(warm.session)
+            yield warm
         finally:
-            session.stop()
-            Warm(session, drains).agent.close()
+            warm.session.stop()
+            warm.agent.close()

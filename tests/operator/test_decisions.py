@@ -344,6 +344,13 @@ RUNNING = application("RUNNING", driver())
             (Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED),
         ),
         (
+            {},
+            status(**ACTIVE),
+            RUNNING,
+            report(DrainState.FAILED, reason="BatchStillRunning"),
+            (Phase.TIMED_OUT, Reason.BATCH_STILL_RUNNING),
+        ),
+        (
             {"on_timeout": "ForceStop"},
             status(**ACTIVE),
             RUNNING,

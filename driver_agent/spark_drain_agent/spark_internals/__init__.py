@@ -179,6 +179,12 @@ class SparkInternals:
         """``spark.app.id``: the run id of drains."""
         return str(self.context.applicationId)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the SparkContext was stopped, so that nothing runs in it any more."""
+        java_context: Any = self.context._jsc  # None once PySpark has stopped it
+        return java_context is None or bool(java_context.sc().isStopped())
+
     def conf(self, name: str, default: str = "") -> str:
         """Return a SparkConf entry (the application's, not the session's)."""
         return str(self.context.getConf().get(name, default))

@@ -90,6 +90,7 @@ class Reason(StrEnum):
     SUSPEND_NOT_STORED = "SuspendNotStored"
     # endings
     DEADLINE_EXCEEDED = "DeadlineExceeded"
+    BATCH_STILL_RUNNING = "BatchStillRunning"
     CANCEL_REQUESTED = "CancelRequested"
     DELETED = "Deleted"
     NOTIFICATION_REMOVED = "NotificationRemoved"

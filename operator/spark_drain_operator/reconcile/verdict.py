@@ -25,9 +25,9 @@ def decide(spec: DrainSpec, status: DrainStatus, application: Application | None
     if report.state is DrainState.REJECTED:
         return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")
     if report.state is DrainState.FAILED:
-        if report.reason == Reason.DEADLINE_EXCEEDED:
+        if report.reason in (Reason.DEADLINE_EXCEEDED, Reason.BATCH_STILL_RUNNING):
             phase = Phase.FORCE_STOPPED if spec.on_timeout == "ForceStop" else Phase.TIMED_OUT
-            return Ending(phase, Reason.DEADLINE_EXCEEDED, report.message or "the agent gave up at the deadline")
+            return Ending(phase, report.reason, report.message or "the agent gave up at the deadline")
         return Ending(Phase.FAILED, report.reason or Phase.FAILED, report.message or "the agent could not carry the drain out")
     if report.state is DrainState.WITHDRAWN:
         asked = status.withdrawal
