@@ -3,7 +3,7 @@
 Commands: {"arguments": [...]} runs the agent's command line; {"run": "plain"|"agent", "version", "input", "base",
 "goal": "finish"|"consume"} starts the pipeline. ``finish`` ends when the drain that is in the store is Drained; ``consume`` waits until
 all input is read and then drains; ``snapshot`` drains after "batches", and copies BASE to "copy" when the drain passes "point", which is
-what kill -9 would leave behind then. Answers {"outcome", "detail"} on stdout.
+what kill -9 would leave behind then. Answers {"outcome", "detail", "points"} on stdout, where the points are those that drains passed.
 """
 
 import contextlib
@@ -62,6 +62,7 @@ def application_waits() -> bool:
     return agent is not None and agent.gate.user_is_waiting
 
 
+passed: list[str] = []
 snapshot: dict[str, Any] = {}
 """The command that wants one, while it runs."""
 
@@ -96,7 +97,8 @@ def control(command: dict[str, Any], store: str, failures: list[str], over: thre
             drain_command(["--metadata-store", store, "drain", "cleanup", "--all"])
 
 
-def run(command: dict[str, Any]) -> dict[str, str]:
+def run(command: dict[str, Any]) -> dict[str, Any]:
+    passed.clear()
     snapshot.clear()
     if command["goal"] == "snapshot":
         snapshot.update(command)
@@ -109,7 +111,7 @@ def run(command: dict[str, Any]) -> dict[str, str]:
     failures: list[str] = []
     over = threading.Event()
     controller = threading.Thread(target=control, args=(command, store, failures, over), daemon=True)
-    result = {"outcome": "ran", "detail": ""}
+    result: dict[str, Any] = {"outcome": "ran", "detail": ""}
     if command["run"] == "agent" or command["goal"] == "consume":
         controller.start()
     try:
@@ -130,7 +132,7 @@ def run(command: dict[str, Any]) -> dict[str, str]:
         controller.join()
     if result["outcome"] == "ran" and failures:
         result = {"outcome": "stuck", "detail": failures[0]}
-    return result
+    return {**result, "points": [*passed]}
 
 
 def run_command(arguments: list[str]) -> dict[str, str]:
@@ -149,6 +151,7 @@ with as_agent():
     SparkContext(master="local[1]", conf=None).stop()  # makes the JVM, so that properties can be set
 install_hooks(None)
 trace.observe(take_snapshot)
+trace.observe(passed.append)
 for line in sys.stdin:
     command = json.loads(line)
     answer = run_command(command["arguments"]) if "arguments" in command else run(command)

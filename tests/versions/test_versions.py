@@ -1,4 +1,4 @@
-"""The core of a drain on every supported release of Spark: flushed, reseeded, read on by an incompatible version, fenced."""
+"""The core of a drain on every supported release of Spark: flushed in both ways, reseeded, read on by an incompatible version, fenced."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ def test_drained_and_read_on(release: str, tmp_path: Path) -> None:
     try:
         first = restarter.run("agent", "v1", source, base, "consume")
         assert first["outcome"] == "ran", first["detail"]
+        assert "running-flush-committed" in first["points"]
         drain = shown(tmp_path / "log")
         assert drain["sparkVersion"] == release
         assert drain["queries"][0]["operators"] == [{"name": "Aggregate", "disposition": "flushed", "rowsBefore": 4, "rowsAfter": 0}]
         assert Ledger(base).drain_panes() == 4
         for file in second_half:
             (later / file.name).rename(file)
-        second = restarter.run("agent", "v2", source, base, "consume")
+        second = restarter.run("agent", "v2", source, base, "consume", flush="WorkCopy")
         assert second["outcome"] == "ran", second["detail"]
+        assert "flush-committed" in second["points"]
         assert Ledger(base).verdict() == EXACT
 
         (base / "checkpoint/metadata").write_text(fence_line("uuid"))
