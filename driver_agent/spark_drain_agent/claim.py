@@ -16,12 +16,12 @@ from spark_drain_agent.journal import DRAIN_FOLDER
 from spark_drain_agent.spark_internals import JavaError, SparkInternals
 from spark_drain_agent.trace import LOG
 
-__all__ = ["CLAIM_CONF", "CheckpointClaimedError", "Claim", "claim"]
+__all__ = ["CLAIM_CONF", "CLAIM_FILE", "CheckpointClaimedError", "Claim", "claim"]
 
 CLAIM_CONF = "spark.sparkdrain.claimSeconds"
 """After how many seconds without a change this driver's claims are void; default 15."""
 
-_FILE = f"{DRAIN_FOLDER}/claim"
+CLAIM_FILE = f"{DRAIN_FOLDER}/claim"
 _BEATS = 5
 _DEFAULT_SECONDS = "15"
 
@@ -42,7 +42,7 @@ class Claim:
 
     def beat(self, number: int) -> None:
         """Change the file."""
-        self._files.write(_FILE, json.dumps({"run": self._run_id, "beat": number, "seconds": self._seconds}))
+        self._files.write(CLAIM_FILE, json.dumps({"run": self._run_id, "beat": number, "seconds": self._seconds}))
 
     def _renew(self) -> None:
         number = 0
@@ -58,7 +58,7 @@ class Claim:
         """Let others go on at once."""
         self._released.set()
         self._thread.join()
-        self._files.delete(_FILE)
+        self._files.delete(CLAIM_FILE)
 
 
 def claim(files: CheckpointFiles, internals: SparkInternals) -> Claim:
@@ -92,7 +92,7 @@ class _Found:
 
 def _read(files: CheckpointFiles) -> _Found | None:
     try:
-        text = files.read(_FILE)
+        text = files.read(CLAIM_FILE)
     except JavaError:  # it was there, and was gone when it was opened
         return None
     if text is None:

@@ -10,12 +10,12 @@ from typing import Any
 
 from spark_drain_agent.filesystem import CheckpointFiles
 
-__all__ = ["DRAIN_FOLDER", "Journal", "JournalStep", "MalformedJournalError", "read_journal", "write_journal"]
+__all__ = ["DRAIN_FOLDER", "JOURNAL_FILE", "Journal", "JournalStep", "MalformedJournalError", "read_journal", "write_journal"]
 
 DRAIN_FOLDER = "_drain"
 """Folder in the checkpoint for the journal and the archived generations; Spark ignores it (measured)."""
 
-_FILE = f"{DRAIN_FOLDER}/journal"
+JOURNAL_FILE = f"{DRAIN_FOLDER}/journal"
 
 
 class MalformedJournalError(Exception):
@@ -134,7 +134,7 @@ def read_journal(files: CheckpointFiles) -> Journal | None:
     MalformedJournalError
         The file is there but cannot be understood.
     """
-    text = files.read(_FILE)
+    text = files.read(JOURNAL_FILE)
     if text is None:
         return None
     try:
@@ -149,11 +149,11 @@ def read_journal(files: CheckpointFiles) -> Journal | None:
         return Journal(**values)
     except (ValueError, TypeError, KeyError) as error:
         raise MalformedJournalError(
-            f"the drain journal {files.uri(_FILE)} cannot be read ({error}): restore it, or, when no drain was under way, remove it"
+            f"the drain journal {files.uri(JOURNAL_FILE)} cannot be read ({error}): restore it, or, when no drain was under way, remove it"
         ) from error
 
 
 def write_journal(files: CheckpointFiles, journal: Journal) -> Journal:
     """Replace the journal and return it."""
-    files.write(_FILE, json.dumps(dataclasses.asdict(journal), indent=1))
+    files.write(JOURNAL_FILE, json.dumps(dataclasses.asdict(journal), indent=1))
     return journal

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from spark_drain_store import DrainState, OperatorReport, QueryReport
 
-from spark_drain_agent.checkpoint import Checkpoint
+from spark_drain_agent.checkpoint import Checkpoint, OffsetEntry
 from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.journal import Journal
 from spark_drain_agent.plan import measured, residue
@@ -30,8 +30,6 @@ def describe_untouched(report: QueryReport, sources: tuple[str, ...], checkpoint
 
 def describe_drained(report: QueryReport, files: CheckpointFiles, journal: Journal, rows_after: tuple[int, ...]) -> QueryReport:
     """Return the report of a drained query; ``rows_after`` are the state rows that are left, per operator."""
-    work = Checkpoint(files, journal.work)
-    logs = work if files.exists(work.name("offsets")) else Checkpoint(files)
     operators = measured(report.operators, journal.state_rows, rows_after)
     archive = files.uri(journal.work) if files.exists(journal.work) else ""
     return replace(
@@ -41,7 +39,7 @@ def describe_drained(report: QueryReport, files: CheckpointFiles, journal: Journ
         checkpoint_policy=journal.checkpoint_policy,
         last_batch_id=journal.batch_id,
         flush_batch_id=journal.flush_batch_id if journal.flushes else None,
-        end_offsets=_named(journal.sources, logs.offsets(journal.batch_id).offsets),
+        end_offsets=_named(journal.sources, _last_entry(files, journal).offsets),
         watermark_ms=journal.watermark_ms,
         operators=operators,
         warnings=(*report.warnings, *residue(operators, journal.checkpoint_policy)),
@@ -50,6 +48,15 @@ def describe_drained(report: QueryReport, files: CheckpointFiles, journal: Journ
         state_export=journal.state_export,
         message=_discarded(operators, "" if journal.flushes else archive) if journal.windows == "Discard" else "",
     )
+
+
+def _last_entry(files: CheckpointFiles, journal: Journal) -> OffsetEntry:
+    """Return where the last batch ended: its own entry, or, when its archive is not retained, the seed that was made of it."""
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    for log in (work, live):
+        if files.exists(log.name(f"offsets/{journal.batch_id}")):
+            return log.offsets(journal.batch_id)
+    return live.offsets(-1)
 
 
 def _discarded(operators: tuple[OperatorReport, ...], archive: str) -> str:

@@ -75,6 +75,7 @@ def restore(files: CheckpointFiles, journal: Journal) -> Journal:
     forget_after(files, journal.batch_id)
     Checkpoint(files).write_metadata(journal.metadata)
     reached("metadata-restored")
+    files.delete(journal.work)  # an empty archive would count as one of those to be retained
     return write_journal(files, journal.at(JournalStep.UNDONE))
 
 
