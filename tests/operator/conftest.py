@@ -1,7 +1,6 @@
 """One world per test: a namespace, an application, an agent, an operator process."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import DRAINS, ApiServer, drain_body, eventually, new_namespace
+from tests.support.apiserver import DRAINS, ApiServer, drain_body, eventually, new_namespaces
 
-POOL = 50  # namespaces: one per test that uses the shared operator
+POOL = 70  # namespaces: one per test that uses the shared operator
 
 
 @dataclass
@@ -28,6 +27,11 @@ class World:
     @property
     def client(self) -> KubeClient:
         return self.server.client
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nobody has changed the application."""
+        return not self.application.suspended and self.application.body()["metadata"]["generation"] == 1
 
     def run_application(self, run_id: str = "spark-one", *, executors: int = 2) -> ScriptedAgent:
         """Create and start the application; returns the agent in its driver."""
@@ -117,8 +121,7 @@ class Shared:
 
 @pytest.fixture(scope="session")
 def shared(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    with ExitStack() as stack:
-        names = [stack.enter_context(new_namespace(api_server)) for _ in range(POOL)]
+    with new_namespaces(api_server, POOL) as names:
         log = tmp_path_factory.mktemp("operator") / "operator.log"
         operator = OperatorProcess(without_proxy(api_server.environment()), ",".join(names), log, "--allow-delete")
         operator.start()

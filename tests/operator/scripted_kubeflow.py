@@ -55,11 +55,19 @@ class ScriptedApplication:
     def suspended(self) -> bool:
         return bool(self.body()["spec"].get("suspend"))
 
-    def start(self, run_id: str = "spark-one", *, executors: int = 2) -> str:
-        """Start a run; returns the driver pod's uid."""
+    def submit(self, run_id: str) -> str:
+        """Make a driver pod that no node has started yet; returns its uid."""
         self.run_id = run_id
         self.set_state("SUBMITTED")
-        uid = self.create_pod(f"{self.name}-driver", {"spark-role": "driver"})
+        return self.create_pod(f"{self.name}-driver", {"spark-role": "driver"})
+
+    def resume(self) -> None:
+        """Take `suspend` back, as whoever applies the next version does."""
+        self._client.request("PATCH", self._path, body={"spec": {"suspend": False}}, content_type=MERGE_PATCH)
+
+    def start(self, run_id: str = "spark-one", *, executors: int = 2) -> str:
+        """Start a run; returns the driver pod's uid."""
+        uid = self.submit(run_id)
         self.run_pod(f"{self.name}-driver")
         for number in range(1, executors + 1):
             self.add_executor(str(number))
@@ -106,11 +114,15 @@ class ScriptedApplication:
         """Remove the pods, as deletion and the driver's shutdown hook do."""
         selector = f"sparkoperator.k8s.io/app-name={self.name}" + (f",spark-role={role}" if role else "")
         for pod in self._client.request("GET", self._pods, query={"labelSelector": selector})["items"]:
-            try:
-                self._client.request("DELETE", f"{self._pods}/{pod['metadata']['name']}", query={"gracePeriodSeconds": "0"})
-            except ApiError as error:
-                if error.status != 404:
-                    raise
+            self.end_pod(pod["metadata"]["name"])
+
+    def end_pod(self, name: str) -> None:
+        """Remove one pod, unless it is gone."""
+        try:
+            self._client.request("DELETE", f"{self._pods}/{name}", query={"gracePeriodSeconds": "0"})
+        except ApiError as error:
+            if error.status != 404:
+                raise
 
     def restart(self, run_id: str, *, executors: int = 2) -> str:
         """Lose the driver and start another run, as with restartPolicy Always; returns the new driver pod's uid."""

@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 from spark_drain_store import DrainState, ExecutorException
 from spark_drain_store.channel import config_map_names
-from spark_drain_store.kube_client import MERGE_PATCH
 
 from tests.operator.conftest import World, condition
 from tests.operator.scripted_kubeflow import BackgroundKubeflow
@@ -33,10 +32,7 @@ def test_a_drain_may_be_requested_before_the_driver_starts(world: World) -> None
 
 
 def test_a_pending_driver_is_asked_before_it_runs(world: World) -> None:
-    world.application.create()
-    world.application.run_id = "spark-one"
-    uid = world.application.create_pod("app-driver", {"spark-role": "driver"})
-    world.application.set_state("SUBMITTED")
+    uid = world.application.create().submit("spark-one")
     world.create_drain(acknowledgeTimeoutSeconds=2)
     agent = world.agent("spark-one", uid)
     agent.await_notification()
@@ -108,9 +104,28 @@ def test_a_running_executor_that_nobody_reported_holds_the_scale_down(world: Wor
     held = world.await_condition("ExecutorsDrained", "ExecutorsUnaccounted")
     assert held["message"].endswith(": 2")
     assert not world.application.suspended
-    world.application.add_executor("9", running=False)
     agent.drained(uuid, executors="1,3", executor_exceptions=(ExecutorException(id="2", state="Idle"),))
     world.application.await_suspend()
+
+
+def test_an_executor_that_is_never_scheduled_is_named_and_not_waited_for(world: World) -> None:
+    """Its driver is deleted by force, so nobody removes the pending pod: the drain ends all the same."""
+    agent = world.run_application(executors=1)
+    world.application.add_executor("2", running=False)
+    world.application.add_executor("3")
+    uuid = world.create_drain()
+    agent.await_notification()
+    agent.drain(uuid, executors="1,3")
+    drained = world.await_condition("ExecutorsDrained", "Completed")
+    assert drained["message"].endswith("never started, so idle: 2")
+    world.application.await_suspend()
+    world.application.set_state("SUSPENDED")
+    world.application.end_pods(role="driver")
+    for number in (1, 3):
+        world.application.end_pod(f"app-spark-one-exec-{number}")
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationSuspended"  # type: ignore[index]
+    agent.await_no_notification()
 
 
 def test_cancel_before_the_point_of_no_return(world: World) -> None:
@@ -142,6 +157,26 @@ def test_cancel_without_an_answer_ends_at_once_when_nobody_has_acknowledged(worl
     world.patch_drain(spec={"cancel": True})
     world.await_phase("Cancelled")
     agent.await_no_notification()
+
+
+def test_cancel_while_an_application_is_waited_for(world: World) -> None:
+    world.create_drain()
+    world.await_condition("Accepted", "ApplicationNotFound")
+    world.patch_drain(spec={"cancel": True})
+    assert reason(world.await_phase("Cancelled")) == "CancelRequested"
+
+
+def test_cancel_instead_of_approval(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(execution="AfterApproval")
+    agent.await_notification()
+    agent.report(uuid, DrainState.ACKNOWLEDGED)
+    world.await_phase("AwaitingApproval")
+    world.patch_drain(spec={"cancel": True})
+    agent.await_withdrawn()
+    agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    assert reason(world.await_phase("Cancelled")) == "CancelRequested"
+    assert not world.application.suspended
 
 
 def test_cancel_ends_when_no_container_of_the_run_is_left(world: World) -> None:
@@ -188,6 +223,45 @@ def test_the_deadline_is_told_to_the_agent_and_can_be_moved(world: World) -> Non
     first = eventually(lambda: agent.notifications()[uuid].deadline, what="a deadline")
     world.patch_drain(spec={"timeoutSeconds": 900})
     eventually(lambda: agent.notifications()[uuid].deadline == first + timedelta(seconds=300), what="the deadline has moved")
+
+
+@pytest.mark.parametrize(("policy", "phase"), [("Fail", "TimedOut"), ("ForceStop", "ForceStopped")])
+def test_an_agent_that_gave_up_at_its_deadline(world: World, policy: str, phase: str) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(onTimeout=policy)
+    agent.await_notification()
+    agent.report(uuid, DrainState.STOPPING)
+    agent.report(uuid, DrainState.FAILED, reason="DeadlineExceeded", message="undone: a batch ran longer than the deadline")
+    if policy == "ForceStop":
+        world.application.obey_suspend()
+    body = world.await_phase(phase)
+    assert reason(body) == "DeadlineExceeded"
+    assert "a batch ran longer" in body["status"]["message"]
+    assert world.application.suspended == (policy == "ForceStop")
+    agent.await_no_notification()
+
+
+def test_a_plan_has_its_time_too(world: World) -> None:
+    agent = world.run_application()
+    uuid = world.create_drain(execution="PlanOnly", timeoutSeconds=1)
+    agent.await_notification()
+    agent.report(uuid, DrainState.ACKNOWLEDGED)
+    agent.await_withdrawn()
+    agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    assert reason(world.await_phase("TimedOut")) == "DeadlineExceeded"
+    assert not world.application.suspended
+
+
+def test_the_deadline_after_the_point_of_no_return_leaves_the_rest_to_the_agent(world: World) -> None:
+    """Nobody is waited for any more; the removed notification lets the driver go once it has flushed."""
+    agent, uuid = world.drain_at(DrainState.FLUSHING, timeoutSeconds=600)
+    world.patch_drain(spec={"timeoutSeconds": 1})
+    body = world.await_phase("TimedOut")
+    assert reason(body) == "DeadlineExceeded"
+    assert "the agent was at Flushing" in body["status"]["message"]
+    agent.await_no_notification()
+    agent.drained(uuid)
+    assert not world.application.suspended
 
 
 def test_the_deadline_before_the_point_of_no_return(world: World) -> None:
@@ -289,12 +363,7 @@ def test_a_suspend_that_somebody_reverts_is_asked_for_again(world: World) -> Non
     agent.await_notification()
     agent.drain(uuid)
     world.application.await_suspend()
-    world.client.request(
-        "PATCH",
-        f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{world.namespace}/sparkapplications/app",
-        body={"spec": {"suspend": False}},
-        content_type=MERGE_PATCH,
-    )
+    world.application.resume()
     uid = world.application.restart("spark-two")
     time.sleep(1)
     assert not world.application.suspended  # the new driver has not reported yet

@@ -12,10 +12,6 @@ from tests.support.apiserver import eventually
 pytestmark = pytest.mark.apiserver
 
 
-def untouched(world: World) -> bool:
-    return not world.application.suspended and world.application.body()["metadata"]["generation"] == 1
-
-
 def test_a_second_drain_of_the_same_application_is_rejected_by_name(world: World) -> None:
     agent = world.run_application()
     world.create_drain("first")
@@ -42,7 +38,7 @@ def test_a_retry_after_the_end_is_accepted(world: World) -> None:
     assert dict(notification.options) == {"stateLossPolicy": "Accept"}
     reports = world.config_map(config_map_names("app")[1]).get("data") or {}
     assert len(reports) <= 1
-    assert untouched(world)
+    assert world.untouched
 
 
 def test_a_missing_application_is_waited_for(world: World) -> None:
@@ -53,12 +49,48 @@ def test_a_missing_application_is_waited_for(world: World) -> None:
     world.run_application().await_notification()
 
 
+@pytest.mark.parametrize("state", ["COMPLETED", "SUSPENDED"])
+def test_an_application_that_does_not_run_is_waited_for(world: World, state: str) -> None:
+    world.application.create(suspend=state == "SUSPENDED").set_state(state)
+    world.create_drain(ifNotRunning="Wait")
+    waiting = world.await_condition("Accepted", "WaitingForDriver")
+    assert f"(state {state})" in waiting["message"]
+    world.application.resume()
+    world.agent("spark-one", world.application.start()).await_notification()
+
+
 @pytest.mark.parametrize(
-    ("policy", "phase", "reason"), [("Succeed", "NothingToDrain", "NothingToDrain"), ("Reject", "Rejected", "ApplicationNotFound")]
+    ("state", "policy", "phase", "reason"),
+    [
+        ("", "Succeed", "NothingToDrain", "NothingToDrain"),
+        ("", "Reject", "Rejected", "ApplicationNotFound"),
+        ("SUSPENDED", "Succeed", "NothingToDrain", "NothingToDrain"),
+        ("SUSPENDED", "Reject", "Rejected", "ApplicationNotRunning"),
+        ("COMPLETED", "Succeed", "NothingToDrain", "NothingToDrain"),
+        ("COMPLETED", "Reject", "Rejected", "ApplicationNotRunning"),
+    ],
 )
-def test_a_missing_application_ends_as_the_policy_says(world: World, policy: str, phase: str, reason: str) -> None:
+def test_an_application_that_does_not_run_ends_the_drain_as_the_policy_says(
+    world: World, state: str, policy: str, phase: str, reason: str
+) -> None:
+    if state:
+        world.application.create(suspend=state == "SUSPENDED").set_state(state)
     world.create_drain(ifNotRunning=policy)
-    assert condition(world.await_phase(phase), "Succeeded")["reason"] == reason  # type: ignore[index]
+    body = world.await_phase(phase)
+    assert condition(body, "Succeeded")["reason"] == reason  # type: ignore[index]
+    assert condition(body, "Finished")["status"] == "True"  # type: ignore[index]
+    assert state in body["status"]["message"]
+
+
+def test_deletion_of_the_application_is_refused_where_the_operator_may_not(own_world: World) -> None:
+    own_world.operator.start()
+    agent = own_world.run_application()
+    own_world.create_drain(afterDrain="Delete")
+    body = own_world.await_phase("Rejected")
+    assert condition(body, "Succeeded")["reason"] == "DeleteNotAllowed"  # type: ignore[index]
+    assert "--allow-delete" in body["status"]["message"]
+    assert agent.notifications() == {}
+    assert own_world.untouched
 
 
 def test_an_absent_agent_fails_the_drain_and_leaves_the_application(world: World) -> None:
@@ -69,7 +101,7 @@ def test_an_absent_agent_fails_the_drain_and_leaves_the_application(world: World
     assert succeeded is not None
     assert (succeeded["status"], succeeded["reason"]) == ("False", "AgentNotResponding")
     assert "no agent answered within 2 s" in body["status"]["message"]
-    assert untouched(world)
+    assert world.untouched
     assert agent.notifications() == {}
     eventually(lambda: ("Warning", "Failed") in world.events(), what="the Event")
 
@@ -80,7 +112,7 @@ def test_a_stale_run_id_is_rejected(world: World) -> None:
     body = world.await_phase("Rejected")
     assert condition(body, "Succeeded")["reason"] == "StaleRunId"  # type: ignore[index]
     assert "'spark-now'" in body["status"]["message"]
-    assert untouched(world)
+    assert world.untouched
 
 
 def test_an_unsupported_kind_is_rejected_by_name(world: World) -> None:
@@ -90,11 +122,27 @@ def test_an_unsupported_kind_is_rejected_by_name(world: World) -> None:
     assert "sparkoperator.k8s.io/v1beta2/SparkApplication" in body["status"]["message"]
 
 
-def test_a_drain_that_has_not_begun_expires(world: World) -> None:
-    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
-    world.create_drain(expirationTime=soon)
+@pytest.mark.parametrize(("stage", "seconds"), [("no application", 1), ("driver pending", 2), ("not answered", 2), ("not approved", 4)])
+def test_a_drain_that_has_not_begun_expires(world: World, stage: str, seconds: int) -> None:
+    """What has been asked of the agent is taken back; an agent that has planned already says first that nothing is touched."""
+    agent = None
+    if stage == "driver pending":
+        world.application.create().submit("spark-one")
+    elif stage != "no application":
+        agent = world.run_application()
+    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+    uuid = world.create_drain(expirationTime=soon, acknowledgeTimeoutSeconds=600, execution="AfterApproval")
+    if agent is not None and stage == "not approved":
+        agent.await_notification()
+        agent.report(uuid, DrainState.ACKNOWLEDGED)
+        agent.await_withdrawn()
+        agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
     body = world.await_phase("Expired")
+    assert condition(body, "Succeeded")["reason"] == "Expired"  # type: ignore[index]
     assert soon in body["status"]["message"]
+    if agent is not None:
+        assert agent.notifications() == {}
+        assert world.untouched
 
 
 def test_a_plan_ends_with_the_plan(world: World) -> None:
@@ -105,7 +153,7 @@ def test_a_plan_ends_with_the_plan(world: World) -> None:
     body = world.await_phase("Planned")
     assert body["status"]["queries"][0]["operators"] == [{"name": "stateStoreSave", "disposition": "flushed", "rowsBefore": 7}]
     agent.await_no_notification()
-    assert untouched(world)
+    assert world.untouched
 
 
 def test_a_result_name_of_somebody_else_is_not_overwritten(world: World) -> None:

@@ -80,41 +80,52 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         else:
             plane = stack.enter_context(control_plane())
             kubeconfig, kubectl = plane.kubeconfig, str(plane.kubectl)
-        client = KubeClient.from_kubeconfig(str(kubeconfig))
-        stack.callback(client.close)
-        server = ApiServer(kubeconfig, client, kubectl, tmp_path_factory.mktemp("kubectl"))
-        for path in (ROOT / "crds/pipelinedrain.yaml", spark_application_definition()):
-            server.apply(path)
-            name = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)["metadata"]["name"]
-            eventually(partial(server.established, name), what=f"{name} is established")
-        yield server
+        yield stack.enter_context(served(kubeconfig, kubectl, tmp_path_factory.mktemp("kubectl")))
 
 
 @contextmanager
-def new_namespace(api_server: ApiServer) -> Iterator[str]:
-    """Make a namespace, and remove it even where an operator that could answer its finalizers is gone."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    client = api_server.client
-    client.request("POST", "/api/v1/namespaces", body={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+def served(kubeconfig: Path, kubectl: str, cache: Path) -> Iterator[ApiServer]:
+    """Teach an API server what a PipelineDrain and a SparkApplication are."""
+    client = KubeClient.from_kubeconfig(str(kubeconfig))
+    server = ApiServer(kubeconfig, client, kubectl, cache)
+    for path in (ROOT / "crds/pipelinedrain.yaml", spark_application_definition()):
+        server.apply(path)
+        name = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)["metadata"]["name"]
+        eventually(partial(server.established, name), what=f"{name} is established")
+    yield server
+    client.close()
 
-    def account() -> bool:
+
+@contextmanager
+def new_namespaces(api_server: ApiServer, count: int) -> Iterator[list[str]]:
+    """Make namespaces, and remove them even where an operator that could answer their finalizers is gone."""
+    client = api_server.client
+    names = [f"test-{uuid.uuid4().hex[:8]}" for _ in range(count)]
+    for name in names:
+        client.request("POST", "/api/v1/namespaces", body={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def account(name: str) -> bool:
         try:
             return bool(client.request("GET", f"/api/v1/namespaces/{name}/serviceaccounts/default"))
         except ApiError:
             return False
 
-    eventually(account, what="the namespace has its service account")
-    yield name
-    for drain in client.request("GET", DRAINS.format(name))["items"]:
-        if drain["metadata"].get("finalizers"):
+    for name in names:
+        eventually(partial(account, name), what="the namespace has its service account")
+    yield names
+    for drain in client.request("GET", "/apis/sparkdrain.io/v1alpha1/pipelinedrains")["items"]:
+        metadata = drain["metadata"]
+        if metadata["namespace"] in names and metadata.get("finalizers"):
             patch = [{"op": "remove", "path": "/metadata/finalizers"}]
-            client.request("PATCH", f"{DRAINS.format(name)}/{drain['metadata']['name']}", body=patch, content_type=JSON_PATCH)
-    client.request("DELETE", f"/api/v1/namespaces/{name}")
+            path = f"{DRAINS.format(metadata['namespace'])}/{metadata['name']}"
+            client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
+    for name in names:
+        client.request("DELETE", f"/api/v1/namespaces/{name}")
 
 
 @pytest.fixture
 def namespace(api_server: ApiServer) -> Iterator[str]:
-    with new_namespace(api_server) as name:
+    with new_namespaces(api_server, 1) as (name,):
         yield name
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
 from spark_drain_operator.storage import Cluster
-from spark_drain_operator.storage.pods import PodName
+from spark_drain_operator.storage.pods import PodName, PodPhases
 
 __all__ = ["KubeflowAdapter", "activity_of"]
 
@@ -87,7 +87,14 @@ class KubeflowAdapter:
 
     def executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
         """See `ApplicationAdapter.executors`."""
-        return self._cluster.pods.alive(namespace, f"spark-role=executor,spark-app-selector={run_id}", running_only=True)
+        return self._executors(namespace, run_id, PodPhases.RUNNING)
+
+    def pending_executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
+        """See `ApplicationAdapter.pending_executors`."""
+        return self._executors(namespace, run_id, PodPhases.PENDING)
+
+    def _executors(self, namespace: str, run_id: str, phases: PodPhases) -> tuple[PodName, ...]:
+        return self._cluster.pods.names(namespace, f"spark-role=executor,spark-app-selector={run_id}", phases)
 
     def suspend(self, namespace: str, application: Application) -> None:
         """See `ApplicationAdapter.suspend`; changes no other field, since any other spec change makes the operator run it again."""
@@ -105,10 +112,13 @@ class KubeflowAdapter:
         """See `ApplicationAdapter.delete`."""
         self._cluster.applications.delete(self.api_version, self._plural, namespace, application.name, application.uid)
 
-    def left_over(self, namespace: str, name: str, uid: str) -> tuple[PodName, ...]:
-        """See `ApplicationAdapter.left_over`."""
+    def left_over(self, namespace: str, name: str, uid: str, *, pending: bool) -> tuple[PodName, ...]:
+        """See `ApplicationAdapter.left_over`.
+
+        A driver that is deleted by force leaves its pending executors behind for as long as the application exists.
+        """
         return tuple(
             pod
-            for pod in self._cluster.pods.alive(namespace, self._selector(name))
+            for pod in self._cluster.pods.names(namespace, self._selector(name), PodPhases.ALIVE if pending else PodPhases.STARTED)
             if not any(kind == self.kind and owner != uid for kind, owner in pod.owners)
         )

@@ -90,6 +90,10 @@ class ApplicationAdapter(Protocol):
         """Return the executor pods of a run that have been started and have not ended."""
         ...
 
+    def pending_executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
+        """Return the executor pods of a run that no node has started yet."""
+        ...
+
     def suspend(self, namespace: str, application: Application) -> None:
         """Ask for the application to be stopped and kept.
 
@@ -104,9 +108,16 @@ class ApplicationAdapter(Protocol):
         """Ask for the application to be deleted."""
         ...
 
-    def left_over(self, namespace: str, name: str, uid: str) -> tuple[PodName, ...]:
+    def left_over(self, namespace: str, name: str, uid: str, *, pending: bool) -> tuple[PodName, ...]:
         """Return the pods of the application, of whatever role and run, that may still run a container.
 
         Not those of another application of the same name: with afterDrain Delete the next version may already be there.
+
+        Parameters
+        ----------
+        namespace, name, uid
+            Which application.
+        pending
+            Also those that no node has started yet, which may be so for ever.
         """
         ...

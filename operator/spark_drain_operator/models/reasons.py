@@ -133,7 +133,7 @@ _MESSAGES: dict[str, str] = {
     Reason.NOT_REQUESTED: "spec.afterDrain is Keep",
     Reason.SCALE_DOWN_REQUESTED: "asked for the application to be scaled down",
     Reason.WAITING_FOR_PODS: "waiting for {count} pods of the application to end: {pods}",
-    Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods is left",
+    Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods runs",
     Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
     Reason.APPLICATION_ENDED: (
         "the driver is gone (application state {state}) before the drain was complete; its journal is settled at its next start"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from spark_drain_store import DrainReport, DrainState
@@ -17,6 +17,7 @@ __all__ = ["Driver", "confirm_driver", "run", "unaccounted"]
 
 _RECHECK_SECONDS = 5.0
 _SHOWN = 10
+_MOST_EXCEPTIONS = 50  # of a report: with as many, there may be more
 
 
 class Driver(Enum):
@@ -54,10 +55,14 @@ def confirm_driver(application: Application | None, report: DrainReport) -> tupl
 def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
     """Return the live executors that the report does not know.
 
-    Ids grow: one above every reported id was started after the last commit, has had no task of any query, and is idle.
+    A report that accounts for every executor of the last commit leaves only those that joined later: they have had no task of any query,
+    and are idle. Where its list of exceptions may be cut, those with an id above every reported one, since ids grow.
     """
     drained = parse_ids(report.executors_drained)
     excepted = {exception.id for exception in report.executor_exceptions if exception.state != "Silent"}
+    complete = report.executors_expected <= _count(drained) + len(excepted)
+    cut = len(report.executor_exceptions) >= _MOST_EXCEPTIONS
+    silent = {exception.id for exception in report.executor_exceptions} - excepted
     highest = max(
         [last for _, last in drained] + [int(item.id) for item in report.executor_exceptions if item.id.isdigit()],
         default=-1,
@@ -65,10 +70,14 @@ def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
     missing = []
     for executor in live:
         known = executor.isdigit() and any(first <= int(executor) <= last for first, last in drained)
-        newer = executor.isdigit() and int(executor) > highest and report.executors_expected <= _count(drained) + len(excepted)
+        newer = executor.isdigit() and complete and executor not in silent and (not cut or int(executor) > highest)
         if not known and executor not in excepted and not newer:
             missing.append(executor)
     return sorted(missing, key=lambda text: (len(text), text))
+
+
+def _shown(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_SHOWN]) + (f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else "")
 
 
 def _count(ranges: list[tuple[int, int]]) -> int:
@@ -95,10 +104,13 @@ def run(drain: DrainPass) -> Outcome:
         pods = drain.adapter.executors(drain.namespace, report.runs[-1])
         missing = unaccounted(report, [pod.executor_id for pod in pods])
     if missing:
-        shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
-        message = message_of(Reason.EXECUTORS_UNACCOUNTED, executors=shown)
+        message = message_of(Reason.EXECUTORS_UNACCOUNTED, executors=_shown(missing))
         status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.EXECUTORS_UNACCOUNTED, message)
         return Waiting(_RECHECK_SECONDS, message)
-    message = f"{status.progress.get('executors', '0/0')} executors reported drained; the running pods agree"
-    status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
+    if not status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
+        message = f"{status.progress.get('executors', '0/0')} executors reported drained; the running pods agree"
+        pending = drain.adapter.pending_executors(drain.namespace, report.runs[-1]) if author is Driver.CONFIRMED else ()
+        if pending:
+            message += f"; never started, so idle: {_shown([pod.executor_id for pod in pending])}"
+        status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
     return DONE

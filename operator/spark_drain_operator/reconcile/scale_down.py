@@ -1,4 +1,4 @@
-"""Step: no pod of the application is left, and none will come by itself."""
+"""Step: no pod of the application runs, and no driver will come by itself."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     status, application, after = drain.status, drain.application, drain.spec.after_drain
     left_over: tuple[PodName, ...] = ()
     if application is None or application.suspend_requested:
-        left_over = drain.adapter.left_over(drain.namespace, drain.spec.application.name, status.application_uid)
+        # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
+        pending = application is None
+        left_over = drain.adapter.left_over(drain.namespace, drain.spec.application.name, status.application_uid, pending=pending)
     action = decide(
         after=after,
         forced=forced,

@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from spark_drain_store.kube_client import KubeClient
 
 from spark_drain_operator.models.clock import parse_time
 
-__all__ = ["DriverPod", "PodName", "Pods"]
+__all__ = ["DriverPod", "PodName", "PodPhases", "Pods"]
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
 _PAGE = "1000"
+
+
+class PodPhases(StrEnum):
+    """Field selectors."""
+
+    ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
+    """May run a container, now or later."""
+    STARTED = f"{ALIVE},status.phase!=Pending"
+    """May run a container now."""
+    RUNNING = "status.phase=Running"
+    PENDING = "status.phase=Pending"
 
 
 @dataclass(frozen=True)
@@ -86,19 +97,11 @@ class Pods:
         newest_first = sorted(items, key=lambda item: str(item["metadata"].get("creationTimestamp")), reverse=True)
         return tuple(_driver(item) for item in newest_first)
 
-    def alive(self, namespace: str, selector: str, *, running_only: bool = False) -> tuple[PodName, ...]:
-        """Return the pods that may have a running container; metadata only, since there may be ten thousand.
-
-        Parameters
-        ----------
-        namespace, selector
-            Which pods.
-        running_only
-            Leave out those that no node has started yet.
-        """
+    def names(self, namespace: str, selector: str, phases: PodPhases) -> tuple[PodName, ...]:
+        """Return the pods of a label selector in some phases; metadata only, since there may be ten thousand."""
         query = {
             "labelSelector": selector,
-            "fieldSelector": "status.phase=Running" if running_only else _ALIVE,
+            "fieldSelector": str(phases),
             "limit": _PAGE,
         }
         found: list[PodName] = []
