@@ -1,18 +1,13 @@
 """Clusters for tests: ended when the block, or the process, ends."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import gobuild, holding, loopback
-from devcluster.locks import only_one
-from devcluster.paths import cache_dir
-
-_FRESH_VERSION = 1  # increase when the certificates or flags of a new control plane change
+from devcluster import fresh, gobuild, loopback
 
 
 @dataclass(frozen=True)
@@ -53,42 +48,10 @@ def control_plane(state_dir: Path | None = None) -> Iterator[RunningControlPlane
         without any, in a temporary folder.
     """
     binaries = gobuild.build(gobuild.KUBE)
-    if state_dir is not None:
-        with _running(state_dir.resolve(), binaries) as plane:
-            yield plane
-        return
-    with tempfile.TemporaryDirectory(prefix="devcluster-", ignore_cleanup_errors=True) as name:
-        # The first start of an empty API server takes four times as long as any later one.
-        folder = Path(name, "state")
-        shutil.copytree(_fresh(binaries), folder)
-        with _running(folder, binaries) as plane:
-            yield plane
-
-
-@contextmanager
-def _running(folder: Path, binaries: Path) -> Iterator[RunningControlPlane]:
-    process = holding.launch(folder, tied=True)
-    try:
-        loopback.start(folder, binaries, "devcluster")
+    with ExitStack() as stack:
+        if state_dir is None:
+            state_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="devcluster-", ignore_cleanup_errors=True)))
+        folder = state_dir.resolve()
+        fresh.seed(folder, binaries)
+        stack.enter_context(loopback.running(folder, binaries))
         yield RunningControlPlane(folder / "kubeconfig", binaries / "kubectl", folder)
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdin:
-            process.stdin.close()
-
-
-def _fresh(binaries: Path) -> Path:
-    """Return the folder of a control plane that was started once and never used."""
-    template = cache_dir() / "fresh" / f"{binaries.name}-{_FRESH_VERSION}"
-    with only_one(template):
-        if not template.is_dir():
-            draft = template.with_suffix(".draft")
-            shutil.rmtree(draft, ignore_errors=True)
-            with _running(draft, binaries):
-                pass
-            for leftover in ("holder.sock", "holder.lock", "ports.json", "log"):
-                path = draft / leftover
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            draft.rename(template)
-    return template

@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from devcluster import gobuild, holding, kindcluster, loopback
+from devcluster import fresh, gobuild, holding, kindcluster, loopback
 from devcluster.embedded import cluster as embedded
 from devcluster.embedded.cluster import EmbeddedCluster
 from devcluster.errors import DevclusterError
@@ -35,6 +35,7 @@ class LoopbackCluster(ClusterFolder):
             binaries = gobuild.build(gobuild.KUBE)
         with progress.step("starting the control plane"):
             if not self.is_up():
+                fresh.seed(self.folder, binaries)
                 holding.launch(self.folder)
             loopback.start(self.folder, binaries, self.name)
 

@@ -73,18 +73,22 @@ class Cluster:
                 time.sleep(1)
 
     def start_pods(self) -> None:
-        for node in NODES:
-            self.kubectl("apply", "-f", "-", text=_POD.format(name=f"on-{node.name}", node=node.name))
-        for node in NODES:
-            self.kubectl("wait", "--for=condition=Ready", f"pod/on-{node.name}", "--timeout=90s")
+        self.kubectl("apply", "-f", "-", text="---".join(_POD.format(name=f"on-{node.name}", node=node.name) for node in NODES))
+        self.kubectl("wait", "--for=condition=Ready", *(f"pod/on-{node.name}" for node in NODES), "--timeout=90s")
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def nothing() -> dict[str, object]:
+    """Return what the machine has without the cluster."""
     if os.geteuid() != 0:
         pytest.fail("the embedded cluster needs root: run the tests with -m 'not cluster', or as root")
+    Cluster().down("--purge")
+    return machine_state.snapshot((str(clusters_dir() / NAME), NAME))
+
+
+@pytest.fixture(scope="module")
+def cluster(nothing: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster()
-    cluster.down("--purge")
     cluster.up()
     context = tmp_path_factory.mktemp("image")
     (context / "Dockerfile").write_text("ARG BASE_IMAGE=python:3.11-slim-bookworm\nFROM ${BASE_IMAGE}\nUSER 1000\n")
@@ -158,12 +162,8 @@ def _everything_but_the_holder(folder: Path) -> None:
                     continue
 
 
-def _nothing(_folder: Path) -> None:
-    return
-
-
-@pytest.mark.parametrize("kill", [_nothing, _holder_only, _everything_but_the_holder], ids=["running", "holder killed", "all else killed"])
-def test_down_leaves_nothing_behind(cluster: Cluster, kill: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("kill", [_holder_only, _everything_but_the_holder], ids=["holder killed", "all else killed"])
+def test_down_leaves_nothing_behind_of_what_was_killed(cluster: Cluster, kill: Callable[[Path], None]) -> None:
     folder = clusters_dir() / NAME
     cluster.down()
     before = machine_state.snapshot((str(folder), NAME))
@@ -180,7 +180,7 @@ def test_down_leaves_nothing_behind(cluster: Cluster, kill: Callable[[Path], Non
     assert all(own[kind] not in machine_state.namespaces(kind) for kind in own)
 
 
-def test_objects_and_images_survive_and_a_warm_start_is_quick(pods: Cluster) -> None:
+def test_objects_and_images_survive_nothing_else_does_and_a_warm_start_is_quick(nothing: dict[str, object], pods: Cluster) -> None:
     # Pods of an earlier test were started anew themselves, and may not have said so yet.
     pods.kubectl("delete", "pod", "--all", "--now")
     pods.start_pods()
@@ -188,6 +188,7 @@ def test_objects_and_images_survive_and_a_warm_start_is_quick(pods: Cluster) -> 
     config = (clusters_dir() / NAME / "kubeconfig").read_text()
     before = {node.name: pods.container_of(node.name) for node in NODES}
     pods.down()
+    assert machine_state.snapshot((str(clusters_dir() / NAME), NAME)) == nothing
     seconds = pods.up()
     print(f"warm start to two Ready nodes: {seconds:.1f} s")
     assert seconds <= 40
@@ -206,15 +207,16 @@ def test_objects_and_images_survive_and_a_warm_start_is_quick(pods: Cluster) -> 
 
 
 def test_an_interrupted_up_is_gone_on_with(cluster: Cluster) -> None:
+    """Each next one meets what the one before had begun, and is let go further."""
+    cluster.down()
     for seconds in (0.2, 0.6, 1.5, 3.0):
-        cluster.down()
         command = [sys.executable, "-m", "devcluster", "up", "--name", NAME, "--provider", "embedded"]
         up = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         time.sleep(seconds)
         up.send_signal(signal.SIGINT)
         assert up.communicate(timeout=60)[1]
-        cluster.up()
-        assert cluster.kubectl("get", "nodes", "-o", "name").split() == [f"node/{node.name}" for node in NODES]
+    cluster.up()
+    assert cluster.kubectl("get", "nodes", "-o", "name").split() == [f"node/{node.name}" for node in NODES]
 
 
 def test_helm_talks_to_it(cluster: Cluster) -> None:

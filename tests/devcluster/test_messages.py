@@ -1,5 +1,6 @@
 """What people are told when something is missing or wrong."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from devcluster.paths import REPOSITORY, cluster_dir
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    monkeypatch.setenv("GOCACHE", os.environ.get("GOCACHE") or f"{mine}/go-build")  # else Go's own library is compiled for each test
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
