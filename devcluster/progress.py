@@ -24,32 +24,35 @@ class Progress:
         self.total = total
         self.quiet = quiet
         self._number = 0
+        self._lock = threading.Lock()
         self._started = time.monotonic()
 
     def elapsed(self) -> float:
         """Return the seconds since this progress was made."""
         return time.monotonic() - self._started
 
-    def say(self, text: str) -> None:
-        """Print one line with the step number and the total elapsed time."""
+    def say(self, text: str, number: int | None = None) -> None:
+        """Print one line with the step number, by default of the newest step, and the total elapsed time."""
         if not self.quiet:
             print(
-                f"[{self._number}/{self.total}] {self.elapsed():6.1f}s  {text}",
+                f"[{number or self._number}/{self.total}] {self.elapsed():6.1f}s  {text}",
                 file=sys.stderr,
                 flush=True,
             )
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
-        """Announce a step, and say that it is still going on when it takes long."""
-        self._number += 1
-        self.say(text)
+        """Announce a step, and say that it is still going on when it takes long; threads may have one each."""
+        with self._lock:
+            self._number += 1
+            number = self._number
+        self.say(text, number)
         began = time.monotonic()
         done = threading.Event()
 
         def repeat() -> None:
             while not done.wait(_STILL_BUSY_SECONDS):
-                self.say(f"{text}: still busy after {time.monotonic() - began:.0f} s")
+                self.say(f"{text}: still busy after {time.monotonic() - began:.0f} s", number)
 
         reminder = threading.Thread(target=repeat, daemon=True)
         reminder.start()

@@ -1,8 +1,10 @@
 """``python -m tools.lint [CHECK...]``: every check of `make lint`, or only the named ones; goes on after a failure and lists them all."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -71,6 +73,15 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "chart": lambda: check_rendered(gobuild.build(gobuild.HELM) / "helm", ROOT / "charts" / "spark-drain"),
 }
 
+_PROGRAMS = {"actionlint": ACTIONLINT, "kind": gobuild.KIND, "helm": gobuild.HELM, "chart": gobuild.KUBE}
+
+
+def _build_ahead(modules: Sequence[gobuild.GoModule]) -> None:
+    """Compile beside the checks that need one processor; what fails here, the check itself says."""
+    with contextlib.suppress(DevclusterError):
+        for module in modules:
+            gobuild.build(module)
+
 
 def main(names: Sequence[str]) -> int:
     """Run the checks; 1 when any found something."""
@@ -79,6 +90,8 @@ def main(names: Sequence[str]) -> int:
         return 2
     chosen = [name for name in CHECKS if not names or name in names]
     progress = Progress(len(chosen))
+    ahead = [_PROGRAMS[name] for name in chosen if name in _PROGRAMS]
+    threading.Thread(target=_build_ahead, args=(ahead,), daemon=True).start()
     failed = []
     for name in chosen:
         with phase(f"lint: {name}"), progress.step(name):

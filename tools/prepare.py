@@ -4,7 +4,10 @@ import contextlib
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
@@ -12,7 +15,7 @@ import pytest
 from devcluster import gobuild
 from devcluster.errors import DevclusterError
 from devcluster.images import loading
-from devcluster.images.recipes import RECIPES
+from devcluster.images.recipes import RECIPES, SPARK_OPERATOR
 from devcluster.progress import Progress
 from tools import jars, spark_java, sparks
 from tools.phases import phase
@@ -25,6 +28,29 @@ _PROGRAMS = ("tests/devcluster/", "tests/chart/", "tests/crds/")
 _SPARKS = "tests/versions/"
 _JARS = "tests/semantics/"
 _FOR_PODS = (gobuild.CONTAINERD, gobuild.COREDNS, gobuild.PAUSE, gobuild.SPARK_OPERATOR)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be built.
+
+    Parameters
+    ----------
+    compiled : list of Step
+        Go programs: each takes all processors.
+    fetched : list of Step
+        What spends its time on downloads, archives and one processor; done beside the former.
+    last : list of Step
+        What needs both.
+    """
+
+    compiled: list[Step] = field(default_factory=list)
+    fetched: list[Step] = field(default_factory=list)
+    last: list[Step] = field(default_factory=list)
+
+    def steps(self) -> list[Step]:
+        """Return all of them."""
+        return [*self.compiled, *self.fetched, *self.last]
 
 
 class _Chosen:
@@ -53,7 +79,7 @@ def _compile(module: gobuild.GoModule) -> Step:
     return f"building {module.folder} from source, once per version", partial(gobuild.build, module)
 
 
-def steps(wanted: set[str], *, own_cluster: bool, docker: bool) -> list[Step]:
+def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
     """Return what is to be built and is not there yet; images are always built and jars looked for, since
     what is cached takes a second.
 
@@ -67,27 +93,46 @@ def steps(wanted: set[str], *, own_cluster: bool, docker: bool) -> list[Step]:
         A Docker engine provides it.
     """
     modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"jars", "spark", "sparks"} else []
-    images: list[Step] = []
+    images: dict[str, Step] = {}
     if "cluster" in wanted and own_cluster:
         modules += [] if docker else _FOR_PODS
-        images = [(f"building image {name}", partial(loading.build, recipe, docker=docker)) for name, recipe in RECIPES.items()]
+        images = {name: (f"building image {name}", partial(loading.build, recipe, docker=docker)) for name, recipe in RECIPES.items()}
     missing = [release for release in sparks.RELEASES if not sparks.is_installed(release)] if "sparks" in wanted else []
     installs: list[Step] = [(f"installing Spark {release}, once per machine", partial(sparks.install, release)) for release in missing]
     if "jars" in wanted:
         installs.append(("fetching jars of Kafka and HDFS, once per machine", jars.fetch))
     if "spark" in wanted and not spark_java.is_archived():
         installs.append(("archiving Spark's classes, once per virtual environment", spark_java.make_archive))
-    return [_compile(module) for module in modules if not gobuild.is_built(module)] + installs + images
+    last = [images.pop(SPARK_OPERATOR)] if images else []
+    return Plan([_compile(module) for module in modules if not gobuild.is_built(module)], [*installs, *images.values()], last)
+
+
+def carry_out(plan: Plan, progress: Progress) -> None:
+    """Do all of it; the first that fails ends the rest where it is."""
+    failed = threading.Event()
+
+    def one_by_one(steps: list[Step]) -> None:
+        for text, build in steps:
+            if failed.is_set():
+                return
+            with phase(text.partition(",")[0]), progress.step(text):
+                build()
+
+    with ThreadPoolExecutor() as pool:
+        try:
+            for done in as_completed([pool.submit(one_by_one, steps) for steps in (plan.compiled, plan.fetched)]):
+                done.result()
+        except BaseException:
+            failed.set()
+            raise
+    one_by_one(plan.last)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Build what is missing; each build is cached, so an interrupted one costs only itself."""
-    todo = steps(needs(arguments), own_cluster=not os.environ.get(OTHER_CLUSTER), docker=docker_answers())
-    progress = Progress(len(todo))
+    todo = plan(needs(arguments), own_cluster=not os.environ.get(OTHER_CLUSTER), docker=docker_answers())
     try:
-        for text, build in todo:
-            with phase(text.partition(",")[0]), progress.step(text):
-                build()
+        carry_out(todo, Progress(len(todo.steps())))
     except DevclusterError as error:
         print(error, file=sys.stderr)
         return 1

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from devcluster import gobuild
+from devcluster.errors import DevclusterError
+from devcluster.progress import Progress
 from tests.workshop.repository import ROOT
 from tools import prepare, spark_java, sparks
 
@@ -66,10 +69,36 @@ def test_only_what_is_needed_is_built(
     monkeypatch.setattr(gobuild, "is_built", lambda _: False)
     monkeypatch.setattr(sparks, "is_installed", lambda _: False)
     monkeypatch.setattr(spark_java, "is_archived", lambda: False)
-    texts = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
+    texts = [text.split()[1] for text, _ in prepare.plan(wanted, own_cluster=own_cluster, docker=docker).steps()]
     assert list(dict.fromkeys(texts)) == words
     monkeypatch.setattr(gobuild, "is_built", lambda _: True)
     monkeypatch.setattr(sparks, "is_installed", lambda _: True)
     monkeypatch.setattr(spark_java, "is_archived", lambda: True)
-    left = [text.split()[1] for text, _ in prepare.steps(wanted, own_cluster=own_cluster, docker=docker)]
+    left = [text.split()[1] for text, _ in prepare.plan(wanted, own_cluster=own_cluster, docker=docker).steps()]
     assert set(left) <= {"image", "jars"}
+
+
+def test_downloads_go_on_beside_the_compiler_and_what_needs_both_comes_last() -> None:
+    fetching = threading.Event()
+    done: list[object] = []
+    plan = prepare.Plan(
+        compiled=[("compiling", lambda: done.append(fetching.wait(60)))],
+        fetched=[("fetching", fetching.set), ("unpacking", lambda: None)],
+        last=[("both", lambda: done.append("both"))],
+    )
+    prepare.carry_out(plan, Progress(4, quiet=True))
+    assert done == [True, "both"]
+
+
+def test_a_failure_is_the_end() -> None:
+    begun: list[str] = []
+
+    def fail() -> None:
+        raise DevclusterError("no space")
+
+    plan = prepare.Plan(
+        compiled=[("compiling", fail), ("linking", lambda: begun.append("linking"))], last=[("both", lambda: begun.append("both"))]
+    )
+    with pytest.raises(DevclusterError, match="no space"):
+        prepare.carry_out(plan, Progress(3, quiet=True))
+    assert begun == []
