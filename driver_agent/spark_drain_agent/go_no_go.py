@@ -281,6 +281,7 @@ def _look_again(drain: OngoingDrain) -> None:
         try:
             text = drain.host.channel.requests.read().entries.get(drain.uuid)
         except StoreError as error:
+            drain.keep_waiting()
             if time.monotonic() > give_up:
                 raise _StoreAwayError from error
             time.sleep(1)
@@ -302,4 +303,5 @@ def _wait_for_store(drain: OngoingDrain) -> None:
             drain.host.channel.requests.read()
             return
         except StoreError:
+            drain.keep_waiting()
             time.sleep(1)

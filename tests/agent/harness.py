@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -118,6 +118,17 @@ class Drains:
     def clean_up(self, *, everything: bool = False) -> None:
         """Remove finished drains."""
         self._command("cleanup", *(["--all"] if everything else []))
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Make the store one that can be neither read nor written."""
+        locks = [self.folder / name / ".lock" for name in ("requests", "reports")]
+        for lock in locks:
+            lock.unlink(missing_ok=True)
+            lock.mkdir(parents=True)  # not even root can open it as a file
+        yield
+        for lock in locks:
+            lock.rmdir()
 
     def reaches(self, uuid: str, *states: str, reason: str | None = None, driver: Driver | None = None) -> dict[str, Any]:
         """Wait until a drain is in one of some states, and return it; fails when it ends in another."""

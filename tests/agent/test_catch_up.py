@@ -14,10 +14,11 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.hold import Phase
 from spark_drain_agent.offsets import covers
 from spark_drain_agent.spark_internals import SparkInternals
 from spark_drain_agent.spark_internals.sources import goal_of
-from spark_drain_store import DrainNotification, open_channel
+from spark_drain_store import DrainNotification, DrainState, open_channel
 from spark_drain_store.drains import write_notification
 
 from tests.agent.apps.sinks import read, to_files
@@ -177,6 +178,32 @@ def test_the_deadline_ends_the_wait_and_the_query_runs_on(warm: Warm, tmp_path: 
         assert warm.drains.reaches(late.uuid, "Failed")["reason"] == "DeadlineExceeded"
     block.unlink()
     eventually(lambda: ids_in(tmp_path / "out") == exactly(feed.ids), "the query to run on")
+    warm.drains.clean_up(everything=True)
+
+
+@spark
+@pytest.mark.parametrize("mode", ["Drain", "CatchUp"])
+def test_the_deadline_passes_while_the_store_is_away(warm: Warm, tmp_path: Path, mode: str) -> None:
+    """Drain waits for its last look at the store, CatchUp for a batch: neither holds the queries longer, the answer comes when it can."""
+    feed, block = Feed(tmp_path / "input"), tmp_path / "block"
+    block.touch()
+    feed.add(3)
+    start(read(warm.session, tmp_path).select("id"), tmp_path, block)
+    eventually((tmp_path / "blocked").exists, "the first batch")
+    now = datetime.now(UTC)
+    late = DrainNotification(uuid=str(uuid.uuid4()), created_at=now, mode=mode, deadline=now + timedelta(seconds=4))
+    with warm.agent.gate.user_waits():
+        write_notification(open_channel(warm.drains.location), late)
+        drain = eventually(lambda: warm.agent._drain, "the agent to see it")
+        with warm.drains.unreachable():
+            if mode == "Drain":
+                block.unlink()
+            eventually(lambda: drain._drain.reporter.report.state is DrainState.FAILED, "the agent to give up")
+            assert warm.agent.gate.phase is Phase.OPEN
+            block.unlink(missing_ok=True)
+            feed.add()
+            eventually(lambda: ids_in(tmp_path / "out") == exactly(feed.ids), "the query to run on")
+        assert warm.drains.reaches(late.uuid, "Failed")["reason"] == "DeadlineExceeded"
     warm.drains.clean_up(everything=True)
 
 
