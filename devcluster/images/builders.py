@@ -55,7 +55,8 @@ class Buildah:
     def push(self, name: str, registry_port: int) -> None:
         """Push a built image to the cluster's registry."""
         target = f"docker://127.0.0.1:{registry_port}/{registry_path(name)}"
-        self._buildah(["push", "--quiet", "--tls-verify=false", f"localhost/{name}", target])
+        # Between two folders of one disk, and once for each node, compression only costs time.
+        self._buildah(["push", "--quiet", "--disable-compression", "--tls-verify=false", f"localhost/{name}", target])
 
     def _debian(self, packages: tuple[str, ...]) -> str:
         digest = hashlib.sha256(f"{_SUITE} {' '.join(packages)}".encode()).hexdigest()[:12]

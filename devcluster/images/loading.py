@@ -1,20 +1,19 @@
 """Building images and bringing them to the nodes of a cluster."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from devcluster import gobuild
 from devcluster.embedded.cluster import EmbeddedCluster
-from devcluster.embedded.layout import INNER, NODES
+from devcluster.embedded.layout import INNER, NODES, Node
 from devcluster.errors import DevclusterError
 from devcluster.images.builders import Buildah, Docker, registry_path
-from devcluster.images.recipes import RECIPES, Recipe
+from devcluster.images.recipes import PYTHON, RECIPES, Recipe
 from devcluster.kindcluster import KindCluster
 from devcluster.progress import Progress
 
 # What Kubernetes puts before a name without a registry.
 _DEFAULT_REGISTRY = "docker.io"
-
-_PLAIN_BASE = ("ca-certificates", "python3", "python3-venv")
 
 Cluster = EmbeddedCluster | KindCluster
 
@@ -33,7 +32,7 @@ def recipe_for(name: str, dockerfile: Path | None, context: Path | None) -> Reci
         return RECIPES[name]
     if not dockerfile.is_file():
         raise DevclusterError(f"--dockerfile {dockerfile}: no such file")
-    return Recipe(name, dockerfile.resolve(), (context or dockerfile.parent).resolve(), debian=_PLAIN_BASE)
+    return Recipe(name, dockerfile.resolve(), (context or dockerfile.parent).resolve(), debian=PYTHON)
 
 
 def build(recipe: Recipe, *, docker: bool) -> None:
@@ -70,6 +69,10 @@ def pull(cluster: EmbeddedCluster, name: str) -> None:
     ctr = gobuild.build(gobuild.CONTAINERD) / "ctr"
     # The kubelet asks for a name with its registry; the first part of a path is one only with a dot in it.
     full = name if "." in name.partition("/")[0] and "/" in name else f"{_DEFAULT_REGISTRY}/{registry_path(name)}"
-    for node in NODES:
+
+    def onto(node: Node) -> None:
         command: list[str | Path] = [ctr, "--address", node.socket, "--namespace", "k8s.io", "images", "pull"]
         cluster.namespace.run([*command, "--hosts-dir", INNER / "certs.d", full])
+
+    with ThreadPoolExecutor(len(NODES)) as pool:
+        list(pool.map(onto, NODES))

@@ -16,7 +16,7 @@ KAFKA_POM = PACKAGE / "images" / "kafka" / "pom.xml"
 # The name in the chart of kubeflow's operator, without its registry.
 SPARK_OPERATOR = "kubeflow/spark-operator/controller:2.5.2"
 
-_PYTHON = ("python3", "python3-venv", "ca-certificates")
+PYTHON = ("python3", "python3-venv", "ca-certificates")
 _JAVA = ("openjdk-17-jre-headless", "tini", "procps")
 # The 4.2.0 connector; the token provider is not published for 4.2.0, and 4.0.0 is what works with it.
 _CONNECTOR = (
@@ -81,21 +81,21 @@ RECIPES = {
             OPERATOR,
             REPOSITORY / "operator" / "Dockerfile",
             REPOSITORY,
-            debian=_PYTHON,
+            debian=PYTHON,
             contexts={"wheelhouse": lambda: downloads.wheelhouse(REPOSITORY / "operator" / "requirements.lock")},
         ),
         Recipe(
             EXAMPLE,
             REPOSITORY / "examples" / "Dockerfile",
             REPOSITORY,
-            debian=_PYTHON + _JAVA,
+            debian=PYTHON + _JAVA,
             contexts=_SPARK_CONTEXTS,
         ),
         Recipe(
             SPARK,
             REPOSITORY / "examples" / "Dockerfile",
             REPOSITORY,
-            debian=_PYTHON + _JAVA,
+            debian=PYTHON + _JAVA,
             target="spark",
             contexts=_SPARK_CONTEXTS,
         ),
@@ -103,7 +103,7 @@ RECIPES = {
             KAFKA,
             PACKAGE / "images" / "kafka" / "Dockerfile",
             PACKAGE / "images" / "kafka",
-            debian=_PYTHON + _JAVA,
+            debian=PYTHON + _JAVA,
             contexts={"jars": lambda: downloads.resolved_jars(KAFKA_POM)},
         ),
         Recipe(
