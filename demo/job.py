@@ -106,18 +106,28 @@ class FlightsJob:
         arguments = [f"--bootstrap={BOOTSTRAP}", f"--topic={self.input}", f"--per-second={settings.per_second}", *limit]
         self.kubectl.apply(manifests.producer(settings.image, arguments))
 
-    def start(self, version: str) -> None:
-        """Apply one version of the application: the manifest says that it is not suspended."""
+    def start(self, version: str, *, idle: int = 0, max_offsets: int | None = None) -> None:
+        """Apply one version of the application: the manifest says that it is not suspended.
+
+        Parameters
+        ----------
+        version : str
+            ``v1`` or ``v2``.
+        idle : int
+            Executors that find no place: see `manifests.application`.
+        max_offsets : int or None
+            Most records per batch, where they are others than the settings'.
+        """
         settings = self.settings
         arguments = [
             f"--bootstrap={BOOTSTRAP}",
             f"--input={self.input}",
             f"--output={self.output}",
             f"--checkpoint=file://{self.folder}/checkpoint",
-            f"--max-offsets={settings.max_offsets}",
+            f"--max-offsets={max_offsets or settings.max_offsets}",
             *(["--idempotent"] if settings.idempotent else []),
         ]
-        manifest = manifests.application(version, settings.image, arguments, settings.conf)
+        manifest = manifests.application(version, settings.image, arguments, settings.conf, idle=idle)
         deadline = time.monotonic() + _ADMISSION_SECONDS
         while True:
             try:

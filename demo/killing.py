@@ -1,9 +1,10 @@
-"""kill -9 of the driver in the middle of a drain."""
+"""The end of the driver in the middle of a drain."""
 
 import json
 import subprocess
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from spark_drain_store.channel import config_map_names
@@ -17,22 +18,46 @@ _DEADLY_STATES = ("Flushing", "Reporting")  # both are beyond the point of no re
 _END_SECONDS = 60.0
 
 
-class Killer:
-    """Waits for a drain to flush, then kills every process of the driver's container.
+@dataclass(frozen=True)
+class Way:
+    """A way to end a driver.
 
-    The shell that does it is opened beforehand: a flush can be over sooner than kubectl has started.
+    Parameters
+    ----------
+    command : tuple of str
+        Arguments of a kubectl that waits for what it reads: a flush can be over sooner than kubectl has started.
+    text : str
+        What it reads.
+    """
+
+    command: tuple[str, ...]
+    text: str
+
+
+# -1: every process but the container's first one, which ends with its only child.
+PROCESSES = Way(("exec", "--stdin", f"{APPLICATION}-driver", "--", "sh"), "kill -9 -1\n")
+POD = Way(
+    ("delete", "--filename=-", "--grace-period=0", "--force", "--wait=false"),
+    json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{APPLICATION}-driver"}}),
+)
+
+
+class Killer:
+    """Waits for a drain to flush, then ends the driver.
 
     Parameters
     ----------
     kubectl : Kubectl
         Of the namespace of the application.
+    way : Way
+        How.
     """
 
-    def __init__(self, kubectl: Kubectl) -> None:
-        self._kubectl = kubectl
+    def __init__(self, kubectl: Kubectl, way: Way = PROCESSES) -> None:
         self.state = ""
         self.run = ""
-        self._shell = kubectl.start("exec", "--stdin", f"{APPLICATION}-driver", "--", "sh", stdin=True)
+        self._way = way
+        self._weapon = kubectl.start(*way.command, stdin=True)
         self._watch = kubectl.start(
             "get", "configmaps", f"--field-selector=metadata.name={REPORTS}", "--watch", "--output=jsonpath={.data}{'\\n'}"
         )
@@ -41,9 +66,12 @@ class Killer:
 
     def close(self) -> None:
         """End the helpers."""
-        for process in (self._watch, self._shell):
+        for process in (self._watch, self._weapon):
             process.kill()
-            process.communicate()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()
         self._thread.join(timeout=10)
 
     def check(self, report: Mapping[str, Any]) -> None:
@@ -63,13 +91,12 @@ class Killer:
         for line in self._watch.stdout or ():
             for report in reports_in(line):
                 if report["state"] in _DEADLY_STATES:
-                    assert self._shell.stdin is not None
-                    # -1: every process but the container's first one, which ends with its only child.
-                    self._shell.stdin.write("kill -9 -1\n")
-                    self._shell.stdin.flush()
+                    assert self._weapon.stdin is not None
+                    self._weapon.stdin.write(self._way.text)
+                    self._weapon.stdin.close()
                     self.state, self.run = report["state"], report["runs"][-1]
                     try:
-                        self._shell.wait(timeout=_END_SECONDS)
+                        self._weapon.wait(timeout=_END_SECONDS)
                     except subprocess.TimeoutExpired:
                         self.state = ""
                     return

@@ -15,7 +15,7 @@ def load(name: str) -> list[dict[str, Any]]:
     return [item for item in yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()) if item]
 
 
-def application(version: str, image: str, arguments: Sequence[str], conf: Mapping[str, str]) -> dict[str, Any]:
+def application(version: str, image: str, arguments: Sequence[str], conf: Mapping[str, str], *, idle: int = 0) -> dict[str, Any]:
     """Return the SparkApplication of one version.
 
     Parameters
@@ -28,12 +28,21 @@ def application(version: str, image: str, arguments: Sequence[str], conf: Mappin
         Added to the program's; of an option that is given twice the last counts.
     conf : mapping of str to str
         Spark settings to add.
+    idle : int
+        Executors to add, which find no place where there are as many nodes as other executors.
     """
     (manifest,) = load(f"application-{version}")
     spec = manifest["spec"]
     spec["image"] = image
     spec["arguments"] += arguments
     spec["sparkConf"] |= conf
+    if idle:
+        executor = spec["executor"]
+        executor["instances"] += idle
+        (preferred,) = executor["affinity"]["podAntiAffinity"].values()
+        executor["affinity"]["podAntiAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": [term["podAffinityTerm"] for term in preferred]
+        }
     return manifest
 
 

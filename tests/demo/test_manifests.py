@@ -38,6 +38,13 @@ def test_a_program_takes_the_arguments_of_its_manifest(version: str, program: An
     assert manifest["spec"]["sparkConf"]["spark.x"] == "y"
 
 
+def test_an_executor_too_many_needs_a_node_of_its_own() -> None:
+    executor = manifests.application("v1", "image:1", [], {}, idle=1)["spec"]["executor"]
+    assert executor["instances"] == application("v1")["spec"]["executor"]["instances"] + 1
+    (term,) = executor["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+
+
 def test_both_versions_are_one_application_with_one_checkpoint() -> None:
     first, second = application("v1"), application("v2")
     differing = {key for key in first["spec"] if first["spec"][key] != second["spec"][key]}

@@ -13,11 +13,19 @@ from demo import feeds
 from demo.cluster import Cluster
 from demo.feeds import Feeds
 from demo.job import EXECUTORS, FlightsJob, Settings, reached
-from demo.killing import Killer
+from demo.killing import POD, Killer
 from demo.view import running
 
 FLIGHTS = 6_000
 DRAIN_AFTER = 2_000
+# Lives of a minute: good code is not worth its compilation, nor a claim of quarter of a minute its wait. Two executors are enough to begin
+# with, and a third one may never be there.
+_CONF = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.scheduler.minRegisteredResourcesRatio": "0.6",
+    "spark.sparkdrain.claimSeconds": "5",
+}
 _START_SECONDS = 240.0
 _READ_SECONDS = 180.0
 _DRAIN_SECONDS = 120.0
@@ -45,10 +53,10 @@ class Run:
 
 
 @contextmanager
-def run_of(cluster: Cluster, logs: Path, *, idempotent: bool) -> Iterator[Run]:
-    """Run version 1 until it has read some of the flights; clear the namespace afterwards."""
+def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0) -> Iterator[Run]:
+    """Run version 1, with some executors too many, until it has read some of the flights; clear the namespace afterwards."""
     settings = Settings(
-        image=cluster.example_image, conf={}, prefix="e2e-", count=FLIGHTS, per_second=600, max_offsets=500, idempotent=idempotent
+        image=cluster.example_image, conf=_CONF, prefix="e2e-", count=FLIGHTS, per_second=600, max_offsets=500, idempotent=idempotent
     )
     job = FlightsJob(cluster.kubectl(where.TEST_NAMESPACE), settings, logs)
     job.clear()
@@ -56,7 +64,7 @@ def run_of(cluster: Cluster, logs: Path, *, idempotent: bool) -> Iterator[Run]:
     feed = job.follow()
     run = Run(job, feed)
     try:
-        job.start("v1")
+        job.start("v1", idle=idle)
         _until(lambda: len(running(feed, "executor")) == EXECUTORS, "both executors run", _START_SECONDS)
         job.start_producer()
         _until(lambda: sum(reached(feed.seen("v1")).values()) >= DRAIN_AFTER, f"v1 has read {DRAIN_AFTER} flights", _READ_SECONDS)
@@ -72,14 +80,14 @@ def drain_and_replace(run: Run) -> None:
     job, feed = run.job, run.feed
     _drain(run, "v1", _DRAIN_SECONDS)
     _look(run)
-    job.start("v2")
+    job.start("v2", max_offsets=FLIGHTS // 3)  # it has nothing to be caught in the middle of
     _until(lambda: sum(reached(feed.seen("v2")).values()) == FLIGHTS, f"v2 has read up to flight {FLIGHTS}", _START_SECONDS + _READ_SECONDS)
     _drain(run, "v2", _DRAIN_SECONDS)
 
 
 def drain_and_kill(run: Run) -> Killer:
-    """Drain version 1 and kill its driver in the middle of that."""
-    killer = Killer(run.job.kubectl)
+    """Drain version 1 and delete its driver's pod in the middle of that."""
+    killer = Killer(run.job.kubectl, POD)
     try:
         _drain(run, "v1", _START_SECONDS + _DRAIN_SECONDS)  # the next run of the driver has to start
     finally:

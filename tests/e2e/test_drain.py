@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from spark_drain_agent.ranges import format_ranges
 
 from demo import batches, dataset
 from demo.cluster import Cluster
@@ -16,7 +18,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def run(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    with run_of(cluster, tmp_path_factory.mktemp("logs"), idempotent=False) as run:
+    with run_of(cluster, tmp_path_factory.mktemp("logs"), idempotent=False, idle=1) as run:
         drain_and_replace(run)
         yield run
 
@@ -25,10 +27,17 @@ def conditions(run: Run, version: str) -> dict[str, str]:
     return {item["type"]: item["status"] for item in run.drains[version]["status"]["conditions"]}
 
 
+def executors(run: Run, phase: str) -> list[Any]:
+    return [pod for pod in run.pods if pod["metadata"]["labels"]["spark-role"] == "executor" and pod["status"]["phase"] == phase]
+
+
+def ids(pods: list[Any]) -> list[str]:
+    return [pod["metadata"]["labels"]["spark-exec-id"] for pod in pods]
+
+
 def test_the_executors_ran_on_two_nodes(run: Run) -> None:
-    executors = [pod for pod in run.pods if pod["metadata"]["labels"]["spark-role"] == "executor"]
-    assert len(executors) == EXECUTORS
-    assert len({pod["spec"]["nodeName"] for pod in executors}) == EXECUTORS
+    assert len(executors(run, "Running")) == EXECUTORS
+    assert len({pod["spec"]["nodeName"] for pod in executors(run, "Running")}) == EXECUTORS
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -40,11 +49,16 @@ def test_every_condition_of_a_success_holds(run: Run, version: str) -> None:
 
 
 def test_every_executor_pod_reported_from_its_own_process(run: Run) -> None:
-    ids = sorted(pod["metadata"]["labels"]["spark-exec-id"] for pod in run.pods if pod["metadata"]["labels"]["spark-role"] == "executor")
     report = run.results["v1"]
     assert report["executorsExpected"] == EXECUTORS
-    assert report["executorsDrained"] == f"{ids[0]}-{ids[-1]}"
+    assert report["executorsDrained"] == format_ranges(ids(executors(run, "Running")))
     assert not report["executorExceptions"]
+
+
+def test_an_executor_that_no_node_takes_is_named_and_not_waited_for(run: Run) -> None:
+    (idle,) = ids(executors(run, "Pending"))
+    (drained,) = [item for item in run.drains["v1"]["status"]["conditions"] if item["type"] == "ExecutorsDrained"]
+    assert drained["message"].endswith(f"never started, so idle: {idle}")
 
 
 def test_the_report_is_of_the_driver_that_ran(run: Run) -> None:

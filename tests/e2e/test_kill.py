@@ -1,4 +1,8 @@
-"""kill -9 of the driver while it flushes: kubeflow's operator starts it again, and that run finishes the drain."""
+"""The driver's pod is deleted while it flushes: kubeflow's operator starts another one, and that run finishes the drain.
+
+By force, without a grace period: the pod is gone from the API while its containers still end, and its executors, which nobody deletes, end
+by themselves, so that the next driver may meet what is left of both. How a kill -9 of the process ends is `make demo KILL=1`.
+"""
 
 from collections.abc import Iterator
 
