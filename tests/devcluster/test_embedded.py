@@ -142,6 +142,32 @@ def test_a_killed_kubelet_comes_back_with_up_and_its_pod_lives_on(pods: Cluster)
     assert pods.answer_of("on-node2") == "alive\n"
 
 
+def test_objects_and_images_survive_nothing_else_does_and_a_warm_start_is_quick(nothing: dict[str, object], pods: Cluster) -> None:
+    # Pods of an earlier test were started anew themselves, and may not have said so yet.
+    pods.kubectl("delete", "pod", "--all", "--now")
+    pods.start_pods()
+    pods.kubectl("apply", "-f", "-", text="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept}\ndata: {a: b}\n")
+    config = (clusters_dir() / NAME / "kubeconfig").read_text()
+    before = {node.name: pods.container_of(node.name) for node in NODES}
+    pods.down()
+    assert machine_state.snapshot((str(clusters_dir() / NAME), NAME)) == nothing
+    seconds = pods.up()
+    print(f"warm start to two Ready nodes: {seconds:.1f} s")
+    assert seconds <= 40
+    assert (clusters_dir() / NAME / "kubeconfig").read_text() == config
+    assert pods.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
+    # As after a power cut: containers are started anew, in the same pods.
+    deadline = time.monotonic() + 120
+    for node in NODES:
+        while pods.container_of(node.name) == before[node.name]:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        pods.kubectl("wait", "--for=condition=Ready", f"pod/on-{node.name}", "--timeout=90s")
+        assert pods.answer_of(f"on-{node.name}") == "alive\n"
+    pods.kubectl("delete", "pod", "--all", "--now")
+    pods.start_pods()  # without loading the image again
+
+
 def _holder_only(folder: Path) -> None:
     pid = holding.holder_pid(folder)
     assert pid is not None
@@ -178,32 +204,6 @@ def test_down_leaves_nothing_behind_of_what_was_killed(cluster: Cluster, kill: C
     cluster.down()
     assert machine_state.snapshot((str(folder), NAME)) == before
     assert all(own[kind] not in machine_state.namespaces(kind) for kind in own)
-
-
-def test_objects_and_images_survive_nothing_else_does_and_a_warm_start_is_quick(nothing: dict[str, object], pods: Cluster) -> None:
-    # Pods of an earlier test were started anew themselves, and may not have said so yet.
-    pods.kubectl("delete", "pod", "--all", "--now")
-    pods.start_pods()
-    pods.kubectl("apply", "-f", "-", text="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept}\ndata: {a: b}\n")
-    config = (clusters_dir() / NAME / "kubeconfig").read_text()
-    before = {node.name: pods.container_of(node.name) for node in NODES}
-    pods.down()
-    assert machine_state.snapshot((str(clusters_dir() / NAME), NAME)) == nothing
-    seconds = pods.up()
-    print(f"warm start to two Ready nodes: {seconds:.1f} s")
-    assert seconds <= 40
-    assert (clusters_dir() / NAME / "kubeconfig").read_text() == config
-    assert pods.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
-    # As after a power cut: containers are started anew, in the same pods.
-    deadline = time.monotonic() + 120
-    for node in NODES:
-        while pods.container_of(node.name) == before[node.name]:
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-        pods.kubectl("wait", "--for=condition=Ready", f"pod/on-{node.name}", "--timeout=90s")
-        assert pods.answer_of(f"on-{node.name}") == "alive\n"
-    pods.kubectl("delete", "pod", "--all", "--now")
-    pods.start_pods()  # without loading the image again
 
 
 def test_an_interrupted_up_is_gone_on_with(cluster: Cluster) -> None:
