@@ -102,6 +102,11 @@ class Journal:
         return f"{DRAIN_FOLDER}/{self.uuid}"
 
     @property
+    def staged(self) -> str:
+        """Name of the folder where a reseeded generation's logs wait until the flush is committed."""
+        return f"{self.work}/seed"
+
+    @property
     def flush_batch_id(self) -> int:
         """Id of the batch that emits the drain pane."""
         return self.batch_id + 1

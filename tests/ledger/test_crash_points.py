@@ -19,7 +19,7 @@ from tests.ledger.harness import EXACT, Crash, Ledger, Restarter, copy
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 BEFORE_FENCE = ["settled", "committing", "prepared"]
-FLUSHED_IN_THE_RUNNING_QUERY = ["watermark-raised", "before-sink-write", "after-sink-write", "running-flush-committed"]
+FLUSHED_IN_THE_RUNNING_QUERY = ["watermark-raised", "seed-staged", "before-sink-write", "after-sink-write", "running-flush-committed"]
 FLUSHED_ON_THE_WORK_COPY = ["logs-copied", "state-moved", "flush-logged", "before-sink-write", "after-sink-write", "flush-committed"]
 SEEDING = ["commits-cleared", "commits-seeded", "offsets-cleared", "offsets-seeded", "state-cleared", "seeded"]
 AFTER_FENCE = ["fence-lifted", "reporting", "drained"]

@@ -11,7 +11,7 @@ from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.trace import reached
 
-__all__ = ["FlushError", "archive_running_flush", "copy_to_work", "flush", "flush_committed", "log_flush", "settle"]
+__all__ = ["FlushError", "archive_running_flush", "copy_sources", "copy_to_work", "flush", "flush_committed", "log_flush", "settle"]
 
 LaunchOnce = Callable[[str], StreamingQuery]
 """Starts the query's writer for one batch on the checkpoint at a URI."""
@@ -41,7 +41,7 @@ def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
     """Make the work copy: logs are copied, ``state`` is moved, since copying it would take as long as it is large."""
     for log in ("offsets", "commits"):
         _copy_log(files, journal, log)
-    _copy_sources(files, journal)
+    copy_sources(files, journal)
     reached("logs-copied")
     _move(files, journal, "state")
     reached("state-moved")
@@ -52,7 +52,8 @@ def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
     """Take what a running query has flushed out of the way of the seed; the commit of the flush goes last, it tells that there was one."""
     take = _move if journal.checkpoint_policy == "Reseed" else _copy_log
     take(files, journal, "offsets")
-    _copy_sources(files, journal)
+    if not files.exists(f"{journal.work}/metadata"):
+        copy_sources(files, journal)
     reached("logs-copied")
     if journal.checkpoint_policy != "Continue":
         _move(files, journal, "state")
@@ -69,7 +70,8 @@ def _copy_log(files: CheckpointFiles, journal: Journal, log: str) -> None:
             files.copy(live.name(f"{log}/{batch_id}"), work.name(f"{log}/{batch_id}"))
 
 
-def _copy_sources(files: CheckpointFiles, journal: Journal) -> None:
+def copy_sources(files: CheckpointFiles, journal: Journal) -> None:
+    """Copy what sources remember, which a frozen query does not change, and the query's id, last."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
     files.delete(work.name("sources"))
     if files.exists(live.name("sources")):

@@ -15,7 +15,8 @@ from spark_drain_agent.checkpoint import END_OF_TIME_MS, Checkpoint
 from spark_drain_agent.journal import Journal
 from spark_drain_agent.spark_internals import JavaError, LiveQuery, UnsupportedSparkError
 from spark_drain_agent.steps.fence import fence
-from spark_drain_agent.steps.flush import FlushError
+from spark_drain_agent.steps.flush import FlushError, copy_sources
+from spark_drain_agent.steps.seed import stage_seed
 from spark_drain_agent.trace import LOG, reached
 
 __all__ = ["FLUSH_CONF", "RunningFlushFacts", "flush_running", "running_flush_obstacle"]
@@ -116,6 +117,9 @@ def flush_running(live: LiveQuery, checkpoint: Checkpoint, begin: Callable[[], J
                 return
         time.sleep(_POLL_SECONDS)
     reached("watermark-raised")
+    # While the batch runs: each of these small files takes tens of milliseconds.
+    copy_sources(checkpoint.files, journal)
+    stage_seed(checkpoint.files, journal)
     _wait_for_commit(live, checkpoint, journal)
 
 

@@ -9,7 +9,7 @@ from spark_drain_agent.journal import DRAIN_FOLDER, JOURNAL_FILE, Journal, Journ
 from spark_drain_agent.steps.fence import return_state
 from spark_drain_agent.trace import reached
 
-__all__ = ["clear_late_state", "lift_fence", "prune_archives", "seed"]
+__all__ = ["clear_late_state", "lift_fence", "prune_archives", "seed", "stage_seed"]
 
 _FREE_CONFS = ("spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass")
 """Confs that Spark pins because of existing state; a reseeded generation has none, so the next version may change them."""
@@ -25,26 +25,37 @@ def seed(files: CheckpointFiles, journal: Journal) -> Journal:
     return write_journal(files, journal.at(JournalStep.SEEDED))
 
 
-def _reseed(files: CheckpointFiles, journal: Journal) -> None:
-    """Seed batch ids -2 and -1, so that the first batch is 0, begins at the drained offsets and finds no state.
+def stage_seed(files: CheckpointFiles, journal: Journal) -> None:
+    """Write the logs of a reseeded generation to where `seed` takes them from; the flush changes nothing in them, so it can go on beside.
 
-    An entry 0 instead would be executed again from the very beginning; Spark asks for the entry before the newest, hence two.
+    Batch ids -2 and -1 are seeded, so that the first batch is 0, begins at the drained offsets and finds no state. An entry 0 instead would
+    be executed again from the very beginning; Spark asks for the entry before the newest, hence two.
     """
-    live, work = Checkpoint(files), Checkpoint(files, journal.work)
-    source = work if files.exists(work.name("offsets")) else live
+    if journal.checkpoint_policy != "Reseed":
+        return
+    live, work, staged = (Checkpoint(files, folder) for folder in ("", journal.work, journal.staged))
+    source = work if files.exists(work.name(f"offsets/{journal.batch_id}")) else live
     entry = source.offsets(journal.batch_id)
-    batch_time = int(entry.metadata.get("batchTimestampMs", 0))
-    seeded = entry.at(journal.watermark_ms, batch_time).without_confs(*_FREE_CONFS)
-    files.delete(live.name("commits"))
-    reached("commits-cleared")
-    live.write_commit(-1, journal.watermark_ms)
-    reached("commits-seeded")
-    files.delete(live.name("offsets"))
-    reached("offsets-cleared")
-    live.write_offsets(-2, seeded)
-    live.write_offsets(-1, seeded)
-    reached("offsets-seeded")
-    files.delete(live.name("state"))
+    seeded = entry.at(journal.watermark_ms, int(entry.metadata.get("batchTimestampMs", 0))).without_confs(*_FREE_CONFS)
+    staged.write_offsets(-2, seeded)
+    staged.write_offsets(-1, seeded)
+    staged.write_commit(-1, journal.watermark_ms)  # last: with it the seed is complete
+    reached("seed-staged")
+
+
+def _reseed(files: CheckpointFiles, journal: Journal) -> None:
+    """Put the staged logs in place, commits last, and remove the state."""
+    staged = Checkpoint(files, journal.staged)
+    if not files.exists(staged.name("commits/-1")):
+        stage_seed(files, journal)
+    for log in ("offsets", "commits"):
+        if files.exists(staged.name(log)):
+            files.delete(log)
+            reached(f"{log}-cleared")
+            files.move(staged.name(log), log)
+            reached(f"{log}-seeded")
+    files.delete(journal.staged)
+    files.delete("state")
     reached("state-cleared")
 
 
