@@ -10,6 +10,7 @@ from spark_drain_agent import reasons
 from spark_drain_agent.bypass import as_agent
 from spark_drain_agent.callbacks import CallbackError, call_back
 from spark_drain_agent.decide import Assignment, Decision
+from spark_drain_agent.executors import warm_up
 from spark_drain_agent.finishing import finish_all, finish_offered, report_executors
 from spark_drain_agent.go_no_go import commit_to_drain, parse_options
 from spark_drain_agent.hold import Phase
@@ -115,6 +116,7 @@ class Drain:
         else:
             commit_to_drain(drain)
             self._answer_withdrawal()  # it may have come between the last look and the decision
+            warm_up(self._host.internals)
             finish_all(drain)
         self._call_back_after()
         report_executors(drain)

@@ -11,11 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from spark_drain_store import ExecutorException
 
+from spark_drain_agent.bypass import as_agent
 from spark_drain_agent.ranges import format_ranges
 from spark_drain_agent.spark_internals import JavaError, SparkInternals
 from spark_drain_agent.trace import LOG
 
-__all__ = ["ExecutorSummary", "collect_executor_reports", "summarize"]
+__all__ = ["ExecutorSummary", "collect_executor_reports", "summarize", "warm_up"]
 
 _ROUNDS = 3
 _ROUND_SECONDS = 60.0
@@ -50,6 +51,21 @@ def _report(partition: Iterable[str]) -> Iterable[str]:
 def _id_in(log_url: str) -> str:
     """Return the executor's id in the address of its log: a standalone cluster tells it nowhere else."""
     return "".join(parse_qs(urlsplit(log_url).query).get("executorId", []))
+
+
+def warm_up(internals: SparkInternals) -> None:
+    """Have every executor start the Python worker that its report will need, beside the flush: the first one takes seconds."""
+
+    def round_of_all() -> None:
+        with as_agent():
+            try:
+                registered = [(host, executor) for executor, host in internals.executors()]
+                if registered:
+                    _one_round(internals, registered)
+            except JavaError as error:
+                LOG.info("the executors' Python workers will be started when they report: %s", error)
+
+    threading.Thread(target=round_of_all, name="spark-drain-warm-up", daemon=True).start()
 
 
 def collect_executor_reports(internals: SparkInternals, expected: dict[str, str]) -> ExecutorSummary:

@@ -29,7 +29,7 @@ __all__ = ["finish_all", "finish_offered", "report_executors"]
 
 _TRIES_BEFORE_STALLED = 3
 _TOGETHER = 4
-_RETRY_SECONDS = (1.0, 3.0, 10.0, 30.0)
+_RETRY_SECONDS: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (RecoveryNeedsPreviousVersionError, reasons.RECOVERY_NEEDS_PREVIOUS_VERSION),
     (CheckpointClaimedError, reasons.CHECKPOINT_CLAIMED),

@@ -17,7 +17,7 @@ from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.hold import Gate, Phase
 from spark_drain_agent.journal import read_journal
 from spark_drain_agent.plan import QueryFacts, fingerprint
-from spark_drain_agent.spark_internals import CapturedWriter, LiveQuery, SparkInternals
+from spark_drain_agent.spark_internals import CapturedWriter, LiveQuery, SparkInternals, state_rows
 from spark_drain_agent.spark_internals.relations import read_from, written_to
 from spark_drain_agent.steps.flush_running import FLUSH_CONF, RunningFlushFacts
 
@@ -207,8 +207,7 @@ class TrackedQuery:
 
     def state_rows(self) -> tuple[int, ...]:
         """Return the state rows per operator after the last batch, empty when unknown."""
-        progress = self.query.lastProgress if self.query is not None else None
-        return tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]) if progress is not None else ()
+        return state_rows(self.query) if self.query is not None else ()
 
 
 class QueryRegistry:

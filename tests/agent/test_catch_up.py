@@ -23,7 +23,7 @@ from spark_drain_store.drains import write_notification
 
 from tests.agent.apps.sinks import read, to_files
 from tests.agent.harness import PER_FILE, Feed, eventually, exactly, ids_in, rows_in
-from tests.agent.warm import Warm, warm_session
+from tests.agent.warm import Warm
 
 spark = pytest.mark.spark
 
@@ -90,18 +90,6 @@ class Taciturn(DataSource):
 
     def simpleStreamReader(self, schema: Any) -> SimpleDataSourceStreamReader:  # noqa: N802
         return Endless()
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    with warm_session(tmp_path_factory.mktemp("catch-up")) as warm:
-        yield warm
-
-
-@pytest.fixture
-def warm(session: Warm) -> Iterator[Warm]:
-    yield session
-    session.forget()
 
 
 def start(frame: DataFrame, folder: Path, block: Path | None = None) -> StreamingQuery:

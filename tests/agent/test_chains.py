@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,9 @@ from spark_drain_agent import trace
 from tests.agent.apps.chain import start
 from tests.agent.apps.sinks import read
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
-from tests.agent.warm import Warm, warm_session
+from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    with warm_session(tmp_path_factory.mktemp("chains")) as warm:
-        yield warm
-
-
-@pytest.fixture
-def warm(session: Warm) -> Iterator[Warm]:
-    yield session
-    session.forget()
 
 
 def by_name(drain: dict[str, Any]) -> dict[str, dict[str, Any]]:

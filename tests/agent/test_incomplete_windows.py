@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,11 @@ from examples.incomplete_windows import v1, v2
 from examples.video_sessions import pipeline
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Feed, exactly, ids_in
-from tests.agent.warm import Warm, warm_session
+from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 DISCARD = {"incompleteWindows__policy": "Discard"}
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("windows")
-
-
-@pytest.fixture(scope="module")
-def session(base: Path) -> Iterator[Warm]:
-    with warm_session(base, **{"spark.sparkdrain.allowedPaths": f"{base}/other, {base}/allowed"}) as warm:
-        yield warm
-
-
-@pytest.fixture
-def warm(session: Warm) -> Iterator[Warm]:
-    yield session
-    session.forget()
 
 
 def side_output(base: Path, test: str, data_format: str = "json") -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,15 +13,9 @@ from spark_drain_store.drains import write_notification
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Feed, eventually, exactly, ids_in, newest
-from tests.agent.warm import Warm, warm_session
+from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    with warm_session(tmp_path_factory.mktemp("long")) as warm:
-        yield warm
 
 
 def start(warm: Warm, base: Path, **trigger: bool) -> StreamingQuery:

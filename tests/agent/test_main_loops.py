@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,21 +15,9 @@ from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryR
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Feed, eventually, exactly, ids_in
-from tests.agent.warm import Warm, warm_session
+from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    with warm_session(tmp_path_factory.mktemp("loops")) as warm:
-        yield warm
-
-
-@pytest.fixture
-def warm(session: Warm) -> Iterator[Warm]:
-    yield session
-    session.forget()
 
 
 def start(warm: Warm, base: Path, name: str = "looped") -> StreamingQuery:

@@ -15,27 +15,17 @@ from spark_drain_agent.steps.export import StatePart, parts_of
 from examples.state_export import v1, v2
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Feed, exactly, ids_in
-from tests.agent.warm import Warm, warm_session
+from tests.agent.warm import Warm
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("export")
-
-
-@pytest.fixture(scope="module")
-def session(base: Path) -> Iterator[Warm]:
-    with warm_session(base, **{"spark.sparkdrain.allowedPaths": str(base)}) as warm:
-        yield warm
-
-
-@pytest.fixture
-def warm(session: Warm) -> Iterator[Warm]:
-    yield session
-    session.session.conf.unset(PROVIDER)
-    session.forget()
+@pytest.fixture(autouse=True)
+def default_provider(request: pytest.FixtureRequest) -> Iterator[None]:
+    warm: Warm | None = request.getfixturevalue("warm") if "warm" in request.fixturenames else None
+    yield
+    if warm is not None:
+        warm.session.conf.unset(PROVIDER)
 
 
 def metadata(operator: int, name: str, store: str, properties: str | None = None) -> dict[str, Any]:
@@ -91,9 +81,9 @@ def test_state_is_exported_as_it_was_before_the_flush(warm: Warm, base: Path, tm
     ).option("checkpointLocation", str(tmp_path / "joined")).start().processAllAvailable()
     emitted = ids_in(tmp_path / "out")
 
-    drain = warm.drain(mode, stateExport__path=f"{base}/of-{mode}")
+    drain = warm.drain(mode, stateExport__path=f"{base}/allowed/of-{mode}")
     folders = {query["name"]: query["stateExport"] for query in drain["queries"]}
-    assert folders == {name: f"file:{base}/of-{mode}/{name}" for name in ("counts", "joined")}
+    assert folders == {name: f"file:{base}/allowed/of-{mode}/{name}" for name in ("counts", "joined")}
     state = warm.session.read.parquet(f"{folders['counts']}/0-stateStoreSave/default")
     assert {"key", "value"} <= set(state.columns)
     for side in ("left", "right"):
@@ -105,7 +95,7 @@ def test_state_is_exported_as_it_was_before_the_flush(warm: Warm, base: Path, tm
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_the_example_begins_with_the_exported_balances(warm: Warm, base: Path) -> None:
-    folder = base / "example"
+    folder = base / "allowed/balances"
     truth: Counter[str] = Counter()
 
     def pay(number: int, *payments: tuple[str, int]) -> None:
@@ -124,7 +114,7 @@ def test_the_example_begins_with_the_exported_balances(warm: Warm, base: Path) -
     query.processAllAvailable()
     pay(2, ("bob", 2))
     query.processAllAvailable()
-    drain = warm.drain(stateLossPolicy="Accept", stateExport__path=f"{base}/again")
+    drain = warm.drain(stateLossPolicy="Accept", stateExport__path=f"{base}/allowed/again")
 
     newest: dict[str, int] = {}
     for batch in sorted((folder / "balances").iterdir()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from spark_drain_agent.hold import Phase
 from spark_drain_agent.queries import QueryRegistry
 
 from tests.agent.harness import Drains, eventually
-from tests.workshop.repository import ROOT
+from tests.support.own_jvm import SETTINGS, own_jvm
 
 __all__ = ["Warm", "warm_session"]
 
@@ -98,22 +97,15 @@ HOOKED = (
 def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
     """Make a session in this process; at the end it is stopped, and PySpark is as it was before."""
     drains = Drains(base / "store")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))  # workers import what a query's functions are in
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    with pytest.MonkeyPatch.context() as patch, own_jvm(base):
         for holder, names in HOOKED:
             for name in names:
                 patch.setattr(holder, name, vars(holder)[name])
         patch.setattr(hooks, "_installed", False)
         patch.setattr(attachment, "_agent", None)
         settings = {
+            **SETTINGS,
             "spark.sparkdrain.store": drains.location,
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.host": "127.0.0.1",
-            "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(base / "warehouse"),
             **confs,
         }

@@ -28,6 +28,7 @@ __all__ = [
     "active_context",
     "classic",
     "in_words",
+    "state_rows",
 ]
 
 JavaError = Py4JError
@@ -57,6 +58,12 @@ def active_context() -> SparkContext | None:
 def classic(session: object) -> bool:
     """Return whether the session runs in this process' JVM (Spark Connect sessions do not)."""
     return isinstance(session, SparkSession) and hasattr(session, "_jsparkSession")
+
+
+def state_rows(query: StreamingQuery) -> tuple[int, ...]:
+    """Return the state rows per operator after the last batch, in Spark's order; empty where Spark does not say."""
+    progress = query.lastProgress
+    return tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]) if progress is not None else ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint import END_OF_TIME_MS, Checkpoint
 from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.spark_internals import state_rows
 from spark_drain_agent.trace import reached
 
 __all__ = ["FlushError", "archive_running_flush", "copy_sources", "copy_to_work", "flush", "flush_committed", "log_flush", "settle"]
@@ -120,11 +121,11 @@ def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce) -> 
         The batch failed, for example in user code; it can be tried again.
     """
     work = Checkpoint(files, journal.work)
-    progress = _run_once(launch_once, work).lastProgress
+    query = _run_once(launch_once, work)
     if work.newest_commit != journal.flush_batch_id:
         raise FlushError(f"batch {journal.flush_batch_id} ended without a commit in {files.uri(work.name('commits'))}")
     reached("flush-committed")
-    return tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]) if progress is not None else ()
+    return state_rows(query)
 
 
 def _run_once(launch_once: LaunchOnce, checkpoint: Checkpoint) -> StreamingQuery:

@@ -1,0 +1,49 @@
+"""A JVM for the Spark sessions that tests make in their own process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from tests.workshop.repository import ROOT
+from tools import spark_java
+
+__all__ = ["SETTINGS", "own_jvm"]
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@contextmanager
+def own_jvm(scratch: Path) -> Iterator[None]:
+    """Have the block's first Spark session start a JVM, and end it with the block.
+
+    PySpark would keep it until Python ends: other suites need the memory, and another session may need other jars.
+    """
+    assert SparkContext._gateway is None, "there is a JVM already"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("JDK_JAVA_OPTIONS", spark_java.options())
+        patch.setenv("SPARK_LOCAL_DIRS", str(scratch))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))  # workers import the tests' functions
+        try:
+            yield
+        finally:
+            gateway = SparkContext._gateway
+            if gateway is not None:
+                gateway.shutdown()
+                gateway.proc.stdin.close()
+                gateway.proc.wait(30)
+                SparkContext._gateway = SparkContext._jvm = None
