@@ -251,7 +251,7 @@ def _wait_until_settled(drain: OngoingDrain, targets: list[QueryDrain]) -> None:
         running = [under_way for target in targets if (under_way := target.under_way())]
         if ended.reason != reasons.DEADLINE_EXCEEDED or not running:
             raise
-        message = f"{ended}; {', '.join(running)}, had not ended, and the time allowed must be longer than that takes"
+        message = f"{ended}; still running: {', '.join(running)}. Allow longer than that takes"
         raise DrainEndedError(ended.state, reasons.BATCH_STILL_RUNNING, message, ended.withdrawal) from ended
 
 

@@ -147,7 +147,7 @@ class QueryDrain:
     def under_way(self) -> str:
         """Return what still has to end of what a frozen query began, or ""."""
         if self._frozen is None:
-            return f"the end of {self.label}, which is bounded" if self._tracked.live.thread_alive else ""
+            return f"the rest of {self.label}, which is bounded" if self._tracked.live.thread_alive else ""
         checkpoint = self._tracked.checkpoint()
         return "" if checkpoint.settled else f"batch {checkpoint.newest_offsets} of {self.label}"
 
