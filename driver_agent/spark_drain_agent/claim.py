@@ -77,7 +77,7 @@ def claim(files: CheckpointFiles, internals: SparkInternals) -> Claim:
     LOG.info("%s: the claim of run %s is void, its driver is gone", files.root, found.run)
     made = Claim(files, run_id, seconds)
     time.sleep(seconds / _BEATS)  # of two that waited, the one that wrote last has it
-    now = _read(files)
+    now = _read(files) or _read(files)
     if now is None or now.run != run_id:
         raise CheckpointClaimedError(f"{files.root} was claimed by another run at the same time")
     return made
