@@ -10,10 +10,16 @@ import pyspark
 
 from devcluster.locks import only_one
 
-__all__ = ["QUICK", "is_archived", "make_archive", "options"]
+__all__ = ["QUICK", "QUICK_CONFS", "is_archived", "make_archive", "options", "submit_arguments"]
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Good code is not worth its compilation in a JVM that lives for seconds."""
+
+QUICK_CONFS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""The same of code that Spark would generate: for suites that ask what a drain does, not what an operator computes."""
 
 _TRAINING = Path(__file__).with_name("spark_training.py")
 _ARCHIVE = Path(sys.prefix) / f"spark-{pyspark.__version__}-classes.jsa"
@@ -49,3 +55,9 @@ def make_archive() -> None:
 def options() -> str:
     """Return the value of ``JDK_JAVA_OPTIONS``."""
     return f"{QUICK} -XX:SharedArchiveFile={_ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off" if is_archived() else QUICK
+
+
+def submit_arguments(**confs: str) -> str:
+    """Return the value of ``PYSPARK_SUBMIT_ARGS`` for quick short lives; ``__`` in a conf's name stands for its dot."""
+    named = QUICK_CONFS | {name.replace("__", "."): value for name, value in confs.items()}
+    return " ".join(f"--conf {name}={value}" for name, value in named.items()) + " pyspark-shell"

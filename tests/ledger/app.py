@@ -1,32 +1,30 @@
 """The pipeline under test: counts numbered events per window; version 2 has another key, window, schema and number of partitions.
 
-Usage: app.py INPUT BASE VERSION. The sink is idempotent: one file per query id and batch id, replaced as a whole. BASE/shape.json may
-change windows and watermark.
+Usage: app.py INPUT BASE VERSION [FILES], where FILES is how many a batch reads, by default one. The sink is idempotent: one file per query
+id and batch id, replaced as a whole. BASE/shape.json may change windows, watermark, and the names of the queries, each of which counts all
+events in a checkpoint of its own.
 """
 
 import json
 import os
-import signal
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent import is_drain_pane
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent import is_drain_pane, trace
 
-source, base, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
-shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False}
+source, base, version, *files = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
+shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False, "queries": ["ledger"]}
 if (base / "shape.json").exists():
     shape |= json.loads((base / "shape.json").read_text())
 out = base / "out"
 out.mkdir(exist_ok=True)
-
-
-def crash(point: str) -> None:
-    if os.environ.get("LEDGER_CRASH") == point and is_drain_pane():
-        os.killpg(0, signal.SIGKILL)
 
 
 def hesitate() -> None:
@@ -35,16 +33,22 @@ def hesitate() -> None:
         time.sleep(0.05)
 
 
-def write(batch: DataFrame, batch_id: int) -> None:
-    crash("before-sink-write")
-    if is_drain_pane():
-        hesitate()
-    query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-    rows = [{"version": version, "ids": row["ids"], "count": row["count"], "drain_pane": is_drain_pane()} for row in batch.collect()]
-    part = out / f".{query_id}-{batch_id}"
-    part.write_text(json.dumps(rows))
-    part.rename(out / f"{query_id}-{batch_id}.json")
-    crash("after-sink-write")
+def writer(name: str) -> Callable[[DataFrame, int], None]:
+    def write(batch: DataFrame, batch_id: int) -> None:
+        pane = is_drain_pane()
+        if pane:
+            trace.reached("before-sink-write")
+            hesitate()
+        query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        told = {"query": name, "version": version, "drain_pane": pane}
+        rows = [{"ids": row["ids"], "count": row["count"], **told} for row in batch.collect()]
+        part = out / f".{query_id}-{batch_id}"
+        part.write_text(json.dumps(rows))
+        part.rename(out / f"{query_id}-{batch_id}.json")
+        if pane:
+            trace.reached("after-sink-write")
+
+    return write
 
 
 spark = (
@@ -57,7 +61,7 @@ spark = (
 spark.sparkContext.setLogLevel("ERROR")
 events = (
     spark.readStream.schema("id long, key string, at timestamp")
-    .option("maxFilesPerTrigger", "1" if version == "v1" else "8")
+    .option("maxFilesPerTrigger", *(files or ["1"]))
     .json(source)
     .withWatermark("at", f"{shape['delay']} seconds")
 )
@@ -67,11 +71,27 @@ if version == "v1":
 else:
     grouped = events.groupBy(window, (F.col("id") % 3).alias("third"), F.length("key").alias("width"))
 counted = grouped.agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
-query = (
-    counted.writeStream.queryName("ledger")
-    .foreachBatch(write)
-    .outputMode("append")
-    .option("checkpointLocation", str(base / "checkpoint"))
-    .start()
-)
-query.awaitTermination()
+queries: list[StreamingQuery] = []
+failures: dict[str, str] = {}
+
+
+def start(name: str) -> None:
+    described = counted.writeStream.queryName(name).foreachBatch(writer(name)).outputMode("append")
+    queries.append(described.option("checkpointLocation", str(base / "checkpoints" / name)).start())
+
+
+def note_failure(name: str, action: Callable[[], object]) -> None:
+    """Let the other queries have their turn."""
+    try:
+        action()
+    except Exception as error:
+        failures[name] = f"{type(error).__name__}: {error}"[:1500]
+
+
+for name in shape["queries"]:
+    note_failure(name, partial(start, name))
+trace.reached("all-started")
+for query in queries:
+    note_failure(query.name, query.awaitTermination)
+if failures:
+    raise RuntimeError(json.dumps(failures))

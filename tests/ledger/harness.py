@@ -37,14 +37,17 @@ def write_events(folder: Path) -> None:
 
 
 class Ledger:
-    """What the sink holds, compared with the input."""
+    """What the sink and the side output of one query hold, compared with the input."""
 
-    def __init__(self, base: Path, events: int = EVENTS) -> None:
+    def __init__(self, base: Path, events: int = EVENTS, query: str = "ledger") -> None:
         self._events = events
         rows = [row for path in sorted((base / "out").glob("*.json")) for row in json.loads(path.read_text())]
-        self.seen = Counter(i for row in rows for i in row["ids"])
-        self.rows = rows
-        assert all(row["count"] == len(row["ids"]) for row in rows)
+        self.written = [row for row in rows if row["query"] == query]
+        aside = sorted((base / "side" / query).glob("*.json"))
+        self.aside = [json.loads(line) | {"drain_pane": True} for path in aside for line in path.read_text().splitlines()]
+        self.rows = self.written + self.aside
+        self.seen = Counter(i for row in self.rows for i in row["ids"])
+        assert all(row["count"] == len(row["ids"]) for row in self.rows)
 
     def verdict(self) -> str:
         lost = [i for i in range(self._events) if self.seen[i] == 0]
@@ -67,25 +70,36 @@ class Crash:
     flush
         The conf spark.sparkdrain.flush.
     when
-        Name of a point that the drain passes, or seconds after the drain was requested.
+        See crash_driver.py.
+    options
+        Of the drain.
     """
 
     flush: str
     when: str
+    options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.flush}-{self.when}"
 
+    @property
+    def queries(self) -> list[str]:
+        """Names of the driver's queries, one for each point."""
+        count = len(self.when.split("+"))
+        return [f"ledger-{number}" for number in range(count)] if count > 1 else ["ledger"]
+
     def happen(self, source: Path, base: Path) -> Path:
         """Run a driver, drain it, and have it killed; returns the folder with what it leaves behind."""
         base.mkdir(exist_ok=True)
+        (base / "shape.json").write_text(json.dumps({"queries": self.queries}))
         scratch = base.with_name("scratch")  # what a killed Spark leaves behind goes away with the test's folder
         scratch.mkdir(exist_ok=True)
         options = f"-Djava.io.tmpdir={scratch} {spark_java.options()}"
         environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "JDK_JAVA_OPTIONS": options}
+        environment["PYSPARK_SUBMIT_ARGS"] = spark_java.submit_arguments()
         with (base / "crash.log").open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, str(HERE / "crash_driver.py"), self.when, self.flush, str(source), str(base)],
+                [sys.executable, str(HERE / "crash_driver.py"), self.when, self.flush, str(source), str(base), *self._options(base)],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -101,10 +115,13 @@ class Crash:
         assert code == -9, (base / "crash.log").read_text()[-3000:]
         return base
 
+    def _options(self, base: Path) -> list[str]:
+        return [option.format(base=base) for option in self.options]
+
 
 def _environment(packages: Path | None) -> dict[str, str]:
     if packages is None:
-        return {"JDK_JAVA_OPTIONS": spark_java.options()}
+        return {"JDK_JAVA_OPTIONS": spark_java.options(), "PYSPARK_SUBMIT_ARGS": spark_java.submit_arguments()}
     return {"JDK_JAVA_OPTIONS": spark_java.QUICK, "PYTHONPATH": str(packages)}
 
 

@@ -3,7 +3,7 @@
 Commands: {"arguments": [...]} runs the agent's command line; {"run": "plain"|"agent", "version", "input", "base",
 "goal": "finish"|"consume"} starts the pipeline. ``finish`` ends when the drain that is in the store is Drained; ``consume`` waits until
 all input is read and then drains; ``snapshot`` drains after "batches", and copies BASE to "copy" when the drain passes "point", which is
-what kill -9 would leave behind then. Answers {"outcome", "detail", "points"} on stdout, where the points are those that drains passed.
+what kill -9 would leave behind then. Answers {"outcome", "detail", "points"} on stdout, where the points are those that were passed.
 """
 
 import contextlib
@@ -30,6 +30,7 @@ from spark_drain_store.drains import Drains
 
 APP = Path(__file__).with_name("app.py")
 LIMIT_SECONDS = 240
+AT_REST = "Waiting for data to arrive"
 
 
 def poll(condition: Any, what: str, over: threading.Event) -> Any:
@@ -45,7 +46,11 @@ def consumed() -> bool:
     # Asking PySpark for the active session would create one, before the application does.
     session = SparkSession._instantiatedSession
     active = session.streams.active if session is not None and session._sc._jsc is not None else []
-    return bool(active) and active[0].lastProgress is not None and active[0].status["message"] == "Waiting for data to arrive"
+    return (
+        "all-started" in passed
+        and bool(active)
+        and all(query.lastProgress is not None and query.status["message"] == AT_REST for query in active)
+    )
 
 
 def drained(store: str) -> bool:
@@ -105,9 +110,9 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
     store = f"file:{command['base']}/store"
     if SparkContext._jvm is not None:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
-        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.claimSeconds", "1")
+        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.claimSeconds", "0.5")
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.flush", command.get("flush", "Auto"))
-    sys.argv = [str(APP), command["input"], command["base"], command["version"]]
+    sys.argv = [str(APP), command["input"], command["base"], command["version"], *(["8"] if command["goal"] == "consume" else [])]
     failures: list[str] = []
     over = threading.Event()
     controller = threading.Thread(target=control, args=(command, store, failures, over), daemon=True)
@@ -120,8 +125,9 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
                 runpy.run_path(str(APP), run_name="__main__")
         else:
             runpy.run_path(str(APP), run_name="__main__")
-    except Exception:
-        result = {"outcome": "failed", "detail": traceback.format_exc()[:6000]}
+    except Exception as error:
+        traceback.print_exc()
+        result = {"outcome": "failed", "detail": str(error)}
     with as_agent():
         if SparkContext._active_spark_context is not None:
             SparkContext._active_spark_context.stop()

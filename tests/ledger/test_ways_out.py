@@ -28,10 +28,10 @@ def test_another_version_is_refused_and_a_discarded_flush_lets_it_start(pending:
     assert "recover" in refused["detail"]
     before = Ledger(base).seen
 
-    recovered = restarter.command("recover", f"{base}/checkpoint", "--discard-pending")
+    recovered = restarter.command("recover", f"{base}/checkpoints/ledger", "--discard-pending")
     assert recovered["outcome"] == "0", recovered["detail"]
     assert "drained without its flush" in recovered["detail"]
-    again = restarter.command("recover", f"{base}/checkpoint", "--discard-pending")
+    again = restarter.command("recover", f"{base}/checkpoints/ledger", "--discard-pending")
     assert (again["outcome"], "no drain is under way" in again["detail"]) == ("1", True)
 
     kept = copy(base, "kept")
@@ -44,7 +44,7 @@ def test_another_version_is_refused_and_a_discarded_flush_lets_it_start(pending:
     # What is lost is what was open: events that v1 had read and not yet emitted, all of them before the first that v2 read.
     assert max(lost) < min(number for number in range(EVENTS) if ledger.seen[number] and number not in before)
 
-    restored = restarter.command("resume", f"{kept}/checkpoint", "--from", "archive")
+    restored = restarter.command("resume", f"{kept}/checkpoints/ledger", "--from", "archive")
     assert restored["outcome"] == "0", restored["detail"]
     went_on = restarter.run("agent", "v1", source, kept, "consume")
     assert went_on["outcome"] == "ran", went_on["detail"]
@@ -57,7 +57,7 @@ def test_a_drain_is_taken_back(source: Path, tmp_path: Path, restarter: Restarte
     assert Ledger(base).drain_panes() > 0
     with_v2 = copy(base, "v2")
 
-    restored = restarter.command("resume", f"{base}/checkpoint", "--from", "archive")
+    restored = restarter.command("resume", f"{base}/checkpoints/ledger", "--from", "archive")
     assert restored["outcome"] == "0", restored["detail"]
     went_on = restarter.run("agent", "v1", source, base, "consume")
     assert went_on["outcome"] == "ran", went_on["detail"]

@@ -40,8 +40,8 @@ def test_drained_and_read_on(release: str, tmp_path: Path) -> None:
         assert "flush-committed" in second["points"]
         assert Ledger(base).verdict() == EXACT
 
-        (base / "checkpoint/metadata").write_text(fence_line("uuid"))
-        (base / "checkpoint/.metadata.crc").unlink(missing_ok=True)
+        (base / "checkpoints/ledger/metadata").write_text(fence_line("uuid"))
+        (base / "checkpoints/ledger/.metadata.crc").unlink(missing_ok=True)
         plain = restarter.run("plain", "v2", source, base, "consume")
         assert plain["outcome"] == "failed"
         assert "FENCED_BY_SPARK_DRAIN" in plain["detail"]

@@ -8,6 +8,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_drain_agent.spark_internals import CapturedWriter, SparkInternals
+from spark_drain_agent.trace import reached
 
 __all__ = ["discard_once_at", "unwritable", "write_once_at"]
 
@@ -22,6 +23,7 @@ def write_once_at(
 
     def write(batch: DataFrame, _: int) -> None:
         batch.write.format(data_format).mode("overwrite").save(path)
+        reached("side-output-written")
 
     return _once_at(internals, captured, checkpoint, output_mode).foreachBatch(write).start()
 

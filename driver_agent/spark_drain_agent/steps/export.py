@@ -71,6 +71,8 @@ def export_state(session: SparkSession, checkpoint: str, batch_id: int, target: 
         It cannot be read or written.
     """
     try:
+        # The reader asks for a coordinator, which Spark makes with its manager of queries: a new driver may have started none yet.
+        _ = session.streams.active
         operators = [row.asDict() for row in session.read.format("state-metadata").load(checkpoint).select("*").collect()]
         for part in parts_of(operators):
             reader = session.read.format("statestore").option("batchId", batch_id).options(**part.options)
