@@ -68,7 +68,7 @@ class _Chosen:
 
 
 def needs(arguments: Sequence[str]) -> set[str]:
-    """Return which of the needs that `steps` knows the tests have that these arguments choose."""
+    """Return which of the needs that `plan` knows the tests have that these arguments choose."""
     chosen = _Chosen()
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["--collect-only", *arguments], plugins=[chosen])  # what is wrong with the arguments, the real run will say
@@ -80,8 +80,7 @@ def _compile(module: gobuild.GoModule) -> Step:
 
 
 def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
-    """Return what is to be built and is not there yet; images are always built and jars looked for, since
-    what is cached takes a second.
+    """Return what is to be built and is not there yet; images are always built, since a cached build takes a second.
 
     Parameters
     ----------
