@@ -88,6 +88,16 @@ def newest(checkpoint: Path, log: str) -> int:
     return max(logged(checkpoint, log), default=-10)
 
 
+def _is_replaced(lock: Path) -> bool:
+    """Make a folder of a lock that others take and make meanwhile: not even root can open it as a file."""
+    lock.unlink(missing_ok=True)
+    try:
+        lock.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True
+
+
 class Drains:
     """The ``spark_drain_store`` command on one store."""
 
@@ -124,11 +134,12 @@ class Drains:
         """Make the store one that can be neither read nor written."""
         locks = [self.folder / name / ".lock" for name in ("requests", "reports")]
         for lock in locks:
-            lock.unlink(missing_ok=True)
-            lock.mkdir(parents=True)  # not even root can open it as a file
-        yield
-        for lock in locks:
-            lock.rmdir()
+            eventually(lambda lock=lock: _is_replaced(lock), f"{lock} to be a folder")  # type: ignore[misc]
+        try:
+            yield
+        finally:
+            for lock in locks:
+                lock.rmdir()
 
     def reaches(self, uuid: str, *states: str, reason: str | None = None, driver: Driver | None = None) -> dict[str, Any]:
         """Wait until a drain is in one of some states, and return it; fails when it ends in another."""

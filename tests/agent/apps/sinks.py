@@ -9,6 +9,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from spark_drain_agent import generation, is_drain_pane
 
+_LONGEST_BLOCK_SECONDS = 200.0
+
 
 def read(spark: SparkSession, base: Path) -> DataFrame:
     """Return the input, one file per batch."""
@@ -34,7 +36,9 @@ def to_files(folder: Path, *, block: Path | None = None, poison: Path | None = N
         rows = [json.dumps({**row.asDict(), **told}, default=str) for row in batch.collect()]
         if poison is not None and poison.exists() and is_drain_pane():
             raise RuntimeError("this window is poisonous")
+        give_up = time.monotonic() + _LONGEST_BLOCK_SECONDS
         while block is not None and block.exists():
+            assert time.monotonic() < give_up, "a test that failed must not keep its query from being stopped"
             block.with_name(block.name + "ed").touch()
             time.sleep(0.05)
         part = folder / f".{query_id}-{batch_id}"
