@@ -10,12 +10,12 @@ import pyspark
 
 from devcluster.locks import only_one
 
-__all__ = ["QUICK", "QUICK_CONFS", "is_archived", "make_archive", "options", "submit_arguments"]
+__all__ = ["QUICK", "is_archived", "make_archive", "options", "submit_arguments"]
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Good code is not worth its compilation in a JVM that lives for seconds."""
 
-QUICK_CONFS = {
+_QUICK_CONFS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -57,7 +57,6 @@ def options() -> str:
     return f"{QUICK} -XX:SharedArchiveFile={_ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off" if is_archived() else QUICK
 
 
-def submit_arguments(**confs: str) -> str:
-    """Return the value of ``PYSPARK_SUBMIT_ARGS`` for quick short lives; ``__`` in a conf's name stands for its dot."""
-    named = QUICK_CONFS | {name.replace("__", "."): value for name, value in confs.items()}
-    return " ".join(f"--conf {name}={value}" for name, value in named.items()) + " pyspark-shell"
+def submit_arguments() -> str:
+    """Return the value of ``PYSPARK_SUBMIT_ARGS`` for quick short lives."""
+    return " ".join(f"--conf {name}={value}" for name, value in _QUICK_CONFS.items()) + " pyspark-shell"

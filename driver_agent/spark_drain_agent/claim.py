@@ -77,7 +77,7 @@ def claim(files: CheckpointFiles, internals: SparkInternals) -> Claim:
     LOG.info("%s: the claim of run %s is void, its driver is gone", files.root, found.run)
     made = Claim(files, run_id, seconds)
     time.sleep(seconds / _BEATS)  # of two that waited, the one that wrote last has it
-    now = _read(files) or _read(files)
+    now = _read(files)
     if now is None or now.run != run_id:
         raise CheckpointClaimedError(f"{files.root} was claimed by another run at the same time")
     return made
@@ -91,10 +91,7 @@ class _Found:
 
 
 def _read(files: CheckpointFiles) -> _Found | None:
-    try:
-        text = files.read(CLAIM_FILE)
-    except JavaError:  # it was there, and was gone when it was opened
-        return None
+    text = _text(files) or _text(files)  # some filesystems have no file for a moment while they replace it
     if text is None:
         return None
     try:
@@ -104,11 +101,18 @@ def _read(files: CheckpointFiles) -> _Found | None:
         return _Found("unknown", text, float(_DEFAULT_SECONDS))
 
 
+def _text(files: CheckpointFiles) -> str | None:
+    try:
+        return files.read(CLAIM_FILE)
+    except JavaError:  # it was there, and was gone when it was opened
+        return None
+
+
 def _wait_until_void(files: CheckpointFiles, found: _Found) -> None:
     until = time.monotonic() + found.seconds
     while time.monotonic() < until:
         time.sleep(found.seconds / _BEATS / 2)
-        now = _read(files) or _read(files)  # some filesystems have no file for a moment while they replace it
+        now = _read(files)
         if now is None:
             return
         if now.text != found.text:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
-from spark_drain_store import ExecutorException
+from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, ExecutorException
 
 from spark_drain_agent.bypass import as_agent
 from spark_drain_agent.ranges import format_ranges
@@ -20,7 +20,6 @@ __all__ = ["ExecutorSummary", "collect_executor_reports", "summarize", "warm_up"
 
 _ROUNDS = 3
 _ROUND_SECONDS = 60.0
-_MAX_EXCEPTIONS = 50
 
 
 @dataclass(frozen=True)
@@ -118,4 +117,4 @@ def summarize(expected: dict[str, str], drained: set[str], registered: set[str])
         else ExecutorException(id=executor, state="Gone", detail="left the application before it could report")
         for executor in sorted(set(expected) - drained, key=lambda item: (len(item), item))
     ]
-    return ExecutorSummary(len(expected), format_ranges(drained), tuple(exceptions[:_MAX_EXCEPTIONS]))
+    return ExecutorSummary(len(expected), format_ranges(drained), tuple(exceptions[:MOST_EXECUTOR_EXCEPTIONS]))

@@ -242,17 +242,21 @@ def _freeze_and_decide(drain: OngoingDrain) -> None:
 
 def _wait_until_settled(drain: OngoingDrain, targets: list[QueryDrain]) -> None:
     """Let what runs come to its end; a batch that outlives the deadline is left alone, and named."""
-    if running := [under_way for target in targets if (under_way := target.under_way())]:
-        drain.reporter.change(reason=reasons.BATCH_RUNNING, message=f"waits for {', '.join(running)}", queries=drain.query_reports())
+    if running := _under_way(targets):
+        drain.reporter.change(reason=reasons.BATCH_RUNNING, message=f"waits for {running}", queries=drain.query_reports())
     try:
         for target in targets:
             target.wait_until_settled(drain.keep_waiting)
     except DrainEndedError as ended:
-        running = [under_way for target in targets if (under_way := target.under_way())]
+        running = _under_way(targets)
         if ended.reason != reasons.DEADLINE_EXCEEDED or not running:
             raise
-        message = f"{ended}; still running: {', '.join(running)}. Allow longer than that takes"
+        message = f"{ended}; still running: {running}. Allow longer than that takes"
         raise DrainEndedError(ended.state, reasons.BATCH_STILL_RUNNING, message, ended.withdrawal) from ended
+
+
+def _under_way(targets: list[QueryDrain]) -> str:
+    return ", ".join(under_way for target in targets if (under_way := target.under_way()))
 
 
 def _thaw(drain: OngoingDrain) -> None:

@@ -6,6 +6,7 @@ side and watched by the other. Standard library only, because it is installed in
 
 from spark_drain_store.channel import Channel, open_channel
 from spark_drain_store.messages import (
+    MOST_EXECUTOR_EXCEPTIONS,
     DrainNotification,
     DrainReport,
     DrainState,
@@ -25,6 +26,7 @@ from spark_drain_store.protocol import (
 )
 
 __all__ = [
+    "MOST_EXECUTOR_EXCEPTIONS",
     "Channel",
     "ConflictError",
     "DrainNotification",

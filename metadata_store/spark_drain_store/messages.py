@@ -18,6 +18,7 @@ from spark_drain_store.options import DrainOptions
 
 __all__ = [
     "MESSAGE_VERSION",
+    "MOST_EXECUTOR_EXCEPTIONS",
     "DrainNotification",
     "DrainReport",
     "DrainState",
@@ -28,6 +29,9 @@ __all__ = [
 ]
 
 MESSAGE_VERSION = 1
+
+MOST_EXECUTOR_EXCEPTIONS = 50
+"""How many exceptions a report lists at most; with as many, there may be more."""
 
 
 class DrainState(StrEnum):

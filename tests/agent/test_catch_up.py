@@ -97,14 +97,21 @@ def start(frame: DataFrame, folder: Path, block: Path | None = None) -> Streamin
     return writer.foreachBatch(to_files(folder / "out", block=block)).start()
 
 
+def held_in_the_first_batch(warm: Warm, folder: Path, files: int) -> tuple[Feed, Path]:
+    """Start a query that is behind; returns its input, and the file that its first batch waits to be removed."""
+    feed, block = Feed(folder / "input"), folder / "block"
+    block.touch()
+    feed.add(files)
+    start(read(warm.session, folder).select("id"), folder, block)
+    eventually((folder / "blocked").exists, "the first batch")
+    return feed, block
+
+
 @spark
 def test_what_was_there_is_read_and_what_comes_later_is_not_waited_for(warm: Warm, tmp_path: Path) -> None:
     """The backlog is five files, one a batch; fifteen more come while the query is behind."""
-    feed, block = Feed(tmp_path / "input"), tmp_path / "block"
-    block.touch()
-    wanted = feed.add(5)
-    start(read(warm.session, tmp_path).select("id"), tmp_path, block)
-    eventually((tmp_path / "blocked").exists, "the first batch")
+    feed, block = held_in_the_first_batch(warm, tmp_path, files=5)
+    wanted = feed.ids
     with warm.requested("CatchUp") as asked:
         warm.drains.reaches(asked, "Acknowledged", reason="CatchingUp")
         later = feed.add(15)
@@ -154,11 +161,7 @@ def _say_hello(server: socket.socket) -> None:
 
 @spark
 def test_the_deadline_ends_the_wait_and_the_query_runs_on(warm: Warm, tmp_path: Path) -> None:
-    feed, block = Feed(tmp_path / "input"), tmp_path / "block"
-    block.touch()
-    feed.add(3)
-    start(read(warm.session, tmp_path).select("id"), tmp_path, block)
-    eventually((tmp_path / "blocked").exists, "the first batch")
+    feed, block = held_in_the_first_batch(warm, tmp_path, files=3)
     now = datetime.now(UTC)
     late = DrainNotification(uuid=str(uuid.uuid4()), created_at=now, mode="CatchUp", deadline=now + timedelta(seconds=3))
     with warm.agent.gate.user_waits():
@@ -173,11 +176,7 @@ def test_the_deadline_ends_the_wait_and_the_query_runs_on(warm: Warm, tmp_path: 
 @pytest.mark.parametrize("mode", ["Drain", "CatchUp"])
 def test_the_deadline_passes_while_the_store_is_away(warm: Warm, tmp_path: Path, mode: str) -> None:
     """Drain waits for its last look at the store, CatchUp for a batch: neither holds the queries longer, the answer comes when it can."""
-    feed, block = Feed(tmp_path / "input"), tmp_path / "block"
-    block.touch()
-    feed.add(3)
-    start(read(warm.session, tmp_path).select("id"), tmp_path, block)
-    eventually((tmp_path / "blocked").exists, "the first batch")
+    feed, block = held_in_the_first_batch(warm, tmp_path, files=3)
     now = datetime.now(UTC)
     late = DrainNotification(uuid=str(uuid.uuid4()), created_at=now, mode=mode, deadline=now + timedelta(seconds=4))
     with warm.agent.gate.user_waits():

@@ -31,7 +31,7 @@ def test_demo_tells_its_story_and_is_exact(tmp_path: Path) -> None:
     steps = re.findall(r"^ *[0-9.]+s \[([0-9]+)/([0-9]+)\]", done.stdout, re.MULTILINE)
     assert [int(step) for step, _ in steps] == list(range(1, int(steps[0][1]) + 1))
     for state in ("Acknowledged", "Stopping", "Flushing", "Drained"):
-        assert len(re.findall(rf"s +{state} ", done.stdout)) >= 2, state
+        assert len(re.findall(rf"s +{state} ", done.stdout)) == 2, state
     assert done.stdout.count("drain pane") >= 4
     assert not list(tmp_path.glob("spark-drain-demo-*"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from spark_drain_agent.hold import Phase
 from spark_drain_agent.queries import QueryRegistry
 
 from tests.agent.harness import Drains, eventually
-from tests.support.own_jvm import SETTINGS, own_jvm
+from tests.support.own_jvm import own_jvm, small_session
 
 __all__ = ["Warm", "warm_session"]
 
@@ -103,22 +104,7 @@ def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
                 patch.setattr(holder, name, vars(holder)[name])
         patch.setattr(hooks, "_installed", False)
         patch.setattr(attachment, "_agent", None)
-        settings = {
-            **SETTINGS,
-            "spark.sparkdrain.store": drains.location,
-            "spark.sql.warehouse.dir": str(base / "warehouse"),
-            **confs,
-        }
-
-        def make() -> SparkSession:
-            builder = SparkSession.builder.master("local[2]")
-            for name, value in settings.items():
-                builder = builder.config(name, value)
-            session = builder.getOrCreate()
-            session.sparkContext.setLogLevel("OFF")
-            return session
-
-        warm = Warm(make, drains)
+        warm = Warm(partial(small_session, base, {"spark.sparkdrain.store": drains.location, **confs}), drains)
         try:
             attachment.attach(warm.session)
             yield warm

@@ -15,14 +15,15 @@ from demo.feeds import Feeds
 from demo.job import EXECUTORS, FlightsJob, Settings, reached
 from demo.killing import POD, Killer
 from demo.view import running
+from tools import spark_java
 
 FLIGHTS = 6_000
 DRAIN_AFTER = 2_000
 # Lives of a minute: good code is not worth its compilation, nor a claim of quarter of a minute its wait. Two executors are enough to begin
 # with, and a third one may never be there.
 _CONF = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": spark_java.QUICK,
+    "spark.executor.extraJavaOptions": spark_java.QUICK,
     "spark.scheduler.minRegisteredResourcesRatio": "0.6",
     "spark.sparkdrain.claimSeconds": "5",
 }

@@ -46,14 +46,18 @@ class World:
         body = self.client.request("POST", DRAINS.format(self.namespace), body=drain_body(name, **spec))
         return str(body["metadata"]["uid"])
 
-    def drain_at(self, state: DrainState, **spec: Any) -> tuple[ScriptedAgent, str]:
-        """Bring a drain to a state that is a phase too; returns the agent and the drain's uuid."""
+    def drain_at(self, state: DrainState, phase: str = "", **spec: Any) -> tuple[ScriptedAgent, str]:
+        """Bring a drain to a state, whose phase mostly has its name; returns the agent and the drain's uuid."""
         agent = self.run_application()
         uuid = self.create_drain(**spec)
         agent.await_notification()
         agent.report(uuid, state)
-        self.await_phase(state.value)
+        self.await_phase(phase or state.value)
         return agent, uuid
+
+    def awaiting_approval(self) -> tuple[ScriptedAgent, str]:
+        """Bring a drain to where somebody has to approve it; returns the agent and the drain's uuid."""
+        return self.drain_at(DrainState.ACKNOWLEDGED, "AwaitingApproval", execution="AfterApproval")
 
     def drain(self, name: str = "drain") -> dict[str, Any]:
         return self.client.request("GET", f"{DRAINS.format(self.namespace)}/{name}")

@@ -36,6 +36,8 @@ SECONDS = 10  # in which the API server can be killed, before the deadlines
 class NoQueries:
     """Stands where the driver has no executors, and has started no query yet."""
 
+    stopped = False
+
     def executors(self) -> list[tuple[str, str]]:
         return []
 

@@ -167,11 +167,7 @@ def test_cancel_while_an_application_is_waited_for(world: World) -> None:
 
 
 def test_cancel_instead_of_approval(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain(execution="AfterApproval")
-    agent.await_notification()
-    agent.report(uuid, DrainState.ACKNOWLEDGED)
-    world.await_phase("AwaitingApproval")
+    agent, uuid = world.awaiting_approval()
     world.patch_drain(spec={"cancel": True})
     agent.await_withdrawn()
     agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
@@ -316,12 +312,8 @@ def test_a_vanished_application_abandons_the_drain(world: World) -> None:
 
 
 def test_approval_starts_the_clock(world: World) -> None:
-    agent = world.run_application()
-    uuid = world.create_drain(execution="AfterApproval")
-    agent.await_notification()
-    agent.report(uuid, DrainState.ACKNOWLEDGED)
-    body = world.await_phase("AwaitingApproval")
-    assert "startTime" not in body["status"]
+    agent, uuid = world.awaiting_approval()
+    assert "startTime" not in world.drain()["status"]
     assert not agent.notifications()[uuid].approved
     world.patch_drain(spec={"approved": True})
     eventually(lambda: agent.notifications()[uuid].approved and agent.notifications()[uuid].deadline, what="the agent is told")

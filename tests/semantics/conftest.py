@@ -10,22 +10,16 @@ from pyspark.sql import SparkSession
 from spark_drain_agent.steps.flush_running import FLUSH_CONF
 
 from tests.semantics.warm import Application
-from tests.support.own_jvm import SETTINGS, own_jvm
+from tests.support.own_jvm import own_jvm, small_session
 from tools import jars
 
 
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     scratch = tmp_path_factory.mktemp("spark")
-    settings: dict[str, bool | float | int | str | None] = {
-        **SETTINGS,
-        "spark.jars": ",".join(jars.connector()),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.streaming.numRecentProgressUpdates": "1000",
-    }
+    confs = {"spark.jars": ",".join(jars.connector()), "spark.sql.streaming.numRecentProgressUpdates": "1000"}
     with own_jvm(scratch):
-        session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
+        session = small_session(scratch, confs)
         yield session
         session.stop()
 

@@ -31,10 +31,6 @@ def counted(frame: DataFrame, *keys: str) -> DataFrame:
     return frame.groupBy(F.window("at", "10 seconds"), *keys).agg(F.collect_list("id").alias("ids")).select(*keys, "ids")
 
 
-def ids(sink: Batches) -> Counter[int]:
-    return Counter(number for row in sink.rows for number in row[-1])
-
-
 @pytest.mark.parametrize("setting", ["Auto-rocksdb", "WorkCopy-hdfs"])
 def test_an_incompatible_version_reads_on(setting: str, hdfs: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     flush, provider = setting.split("-")
@@ -49,7 +45,7 @@ def test_an_incompatible_version_reads_on(setting: str, hdfs: str, application: 
         report = app.drain()
         assert report.archive.startswith(f"{base}/q/_drain/")
         app.close()
-    assert ids(sink) == Counter(event.id for event in EVENTS)
+    assert sink.ids == Counter(event.id for event in EVENTS)
 
 
 def test_a_fence_on_hdfs_is_refused_by_plain_spark(hdfs: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
@@ -60,8 +56,8 @@ def test_a_fence_on_hdfs_is_refused_by_plain_spark(hdfs: str, application: Begin
     read_all(app.start(counted(events.stream()), sink))
     app.drain(checkpoint__policy="Keep")
     app.close()
-    assert ids(sink) == Counter(event.id for event in FIRST)
+    assert sink.ids == Counter(event.id for event in FIRST)
     unaware = counted(events.stream()).writeStream.foreachBatch(sink).option("checkpointLocation", f"{base}/q")
     with pytest.raises(JavaError, match="FENCED_BY_SPARK_DRAIN"):
         unaware.start()
-    assert ids(sink) == Counter(event.id for event in FIRST)
+    assert sink.ids == Counter(event.id for event in FIRST)

@@ -72,10 +72,6 @@ def windows(frame: DataFrame, seconds: int = 10) -> DataFrame:
     return frame.groupBy(F.window("at", f"{seconds} seconds")).agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
 
 
-def ids(sink: Batches) -> Counter[int]:
-    return Counter(number for row in sink.rows for number in row[0])
-
-
 @pytest.fixture
 def topic(spark: SparkSession, broker: Broker, request: pytest.FixtureRequest) -> Topic:
     return Topic(spark, broker, re.sub(r"\W", "-", request.node.name))
@@ -95,7 +91,7 @@ def test_partitions_are_added_between_two_versions(application: Begin, topic: To
     app = application()
     read_all(app.start(windows(topic.stream(), 25).select("ids", "count"), sink))
     app.drain()
-    assert ids(sink) == Counter(range(120))
+    assert sink.ids == Counter(range(120))
 
 
 def test_end_offsets_are_starting_offsets(application: Begin, topic: Topic) -> None:
@@ -110,7 +106,7 @@ def test_end_offsets_are_starting_offsets(application: Begin, topic: Topic) -> N
     app = application()
     read_all(app.start(windows(topic.stream(ended)).select("ids"), sink, name="new"))
     app.drain()
-    assert ids(sink) == Counter(range(100))
+    assert sink.ids == Counter(range(100))
 
 
 @pytest.mark.parametrize("mode", ["Drain", "CatchUp"])
@@ -125,7 +121,7 @@ def test_an_empty_topic(application: Begin, topic: Topic, mode: str) -> None:
     app = application()
     read_all(app.start(windows(topic.stream()).select("ids"), sink))
     app.drain()
-    assert ids(sink) == Counter(range(30))
+    assert sink.ids == Counter(range(30))
 
 
 def test_order_within_a_partition_is_kept(application: Begin, topic: Topic) -> None:
@@ -207,4 +203,4 @@ def test_a_topic_between_two_queries(application: Begin, topic: Topic, tmp_path:
         assert fed_by == {"reader": (f"file:{app.base}/writer",), "writer": ()}
         assert not reader._jsq.isActive()
         app.close()
-        assert ids(sink) == Counter(range(topic.events))
+        assert sink.ids == Counter(range(topic.events))

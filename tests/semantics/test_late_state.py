@@ -58,4 +58,4 @@ def test_snapshots_beside_a_drain(
         snapshots += len(list(archive.glob("state/**/*.zip")))
         shutil.copytree(archive / "state", state, dirs_exist_ok=True)
     assert snapshots > 0, "the maintenance thread never had anything to do"
-    assert Counter(number for row in sink.rows for number in row[0]) == Counter(event.id for event in EVENTS)
+    assert sink.ids == Counter(event.id for event in EVENTS)

@@ -27,10 +27,6 @@ def counted(frame: DataFrame, column: str = "id", at: str = "at", size: int = 10
     return frame.groupBy(F.window(at, f"{size} seconds")).agg(F.collect_list(column).alias("ids")).select("ids")
 
 
-def counted_ids(sink: Batches) -> Counter[int]:
-    return Counter(number for row in sink.rows for cell in row if isinstance(cell, tuple) for number in cell)
-
-
 def ids(*files: list[Event]) -> Counter[int]:
     return Counter(event.id for file in files for event in file)
 
@@ -66,13 +62,13 @@ def test_two_folders(application: Begin, spark: SparkSession, tmp_path: Path) ->
         return counted(events.stream().unionByName(clicks.stream()), size=size)
 
     report = drained(application, union(10), sink, read_all)
-    assert counted_ids(sink) == ids(FIRST, SECOND, CLICKS[0])
+    assert sink.ids == ids(FIRST, SECOND, CLICKS[0])
     offsets = {Path(name.rstrip("]")).name: json.loads(offset)["logOffset"] for name, offset in report.end_offsets.items()}
     assert offsets == {"events": 1, "clicks": 0}
     events.add(THIRD)
     clicks.add(CLICKS[1])
     drained(application, union(25), sink, read_all)
-    assert counted_ids(sink) == ids(FIRST, SECOND, THIRD, *CLICKS)
+    assert sink.ids == ids(FIRST, SECOND, THIRD, *CLICKS)
 
 
 def test_a_folder_and_rate_micro_batch(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
@@ -84,7 +80,7 @@ def test_a_folder_and_rate_micro_batch(application: Begin, spark: SparkSession, 
     for added in (SECOND, THIRD):
         report = drained(application, union, sink, batches(3))
         ticked = max(json.loads(offset).get("offset", 0) for offset in report.end_offsets.values())
-        found = counted_ids(sink)
+        found = sink.ids
         assert Counter({number: times for number, times in found.items() if number >= 1000}) == Counter(range(1000, 1000 + ticked))
         events.add(added)
     assert Counter({number: times for number, times in found.items() if number < 1000}) == ids(FIRST, SECOND)
@@ -100,7 +96,7 @@ def test_rate(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
         (seconds,) = report.end_offsets.values()
         assert int(seconds) > last
         last = int(seconds)
-        assert counted_ids(sink) == Counter(range(50 * last))
+        assert sink.ids == Counter(range(50 * last))
 
 
 def test_socket(application: Begin, spark: SparkSession) -> None:
@@ -109,7 +105,7 @@ def test_socket(application: Begin, spark: SparkSession) -> None:
         lines = spark.readStream.format("socket").option("host", host).option("port", port).option("includeTimestamp", "true").load()
         timed = lines.withWatermark("timestamp", "10 minutes").withColumn("id", F.col("value").cast("long"))
         drained(application, counted(timed, at="timestamp"), sink, read(40))
-    assert counted_ids(sink) == Counter(range(40))
+    assert sink.ids == Counter(range(40))
     assert sink.panes == 1
 
 
@@ -122,7 +118,7 @@ def test_static_side_inputs_are_complete_in_the_drain_pane(application: Begin, s
     events.add(FIRST, SECOND)
     windows = events.stream().groupBy(F.window("at", "10 seconds"), "key").agg(F.collect_list("id").alias("ids"))
     drained(application, windows.join(spark.read.parquet(str(names)), "key").select("key", "name", "ids"), sink, read_all)
-    assert counted_ids(sink) == ids(FIRST, SECOND)
+    assert sink.ids == ids(FIRST, SECOND)
     assert {(key, name) for key, name, _ in sink.drained} == {(key, f"name of {key}") for key in "abc"}
     assert {path.name: path.stat().st_mtime_ns for path in names.iterdir()} == before
 
@@ -139,7 +135,7 @@ def test_with_a_shuffle_and_requested_before_the_start(application: Begin, spark
     assert not query._jsq.isActive()
     first.finish(uuid)
     drained(application, counted(events.stream(), size=25), sink, lambda query: query.processAllAvailable())
-    assert counted_ids(sink) == ids(FIRST, SECOND, THIRD)
+    assert sink.ids == ids(FIRST, SECOND, THIRD)
 
 
 def test_duplicates_across_the_cut(application: Begin, spark: SparkSession, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,11 @@ class Batches:
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows so far."""
         return [row for _, row in self.written]
+
+    @property
+    def ids(self) -> Counter[int]:
+        """How often each event's number is in the rows' arrays."""
+        return Counter(number for row in self.rows for cell in row if isinstance(cell, tuple) for number in cell)
 
     @property
     def drained(self) -> list[tuple[Any, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,15 +10,9 @@ from pathlib import Path
 
 from tools import spark_java
 
-__all__ = ["free_port", "java_server", "run_java"]
+__all__ = ["java_server", "run_java"]
 
 _SECONDS = 120.0
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def _command(jars: Sequence[str], arguments: Sequence[str]) -> list[str]:

@@ -13,7 +13,8 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from tests.support.java_server import free_port, java_server, run_java
+from devcluster.ports import remembered_ports
+from tests.support.java_server import java_server, run_java
 from tools import jars
 
 __all__ = ["Broker", "broker_running"]
@@ -77,7 +78,7 @@ class Broker:
 @contextmanager
 def broker_running(folder: Path) -> Iterator[Broker]:
     """Run a broker with its files in a folder."""
-    port, controller = free_port(), free_port()
+    port, controller = remembered_ports(folder / "ports.json", ("broker", "controller")).values()
     settings = folder / "server.properties"
     settings.write_text(_SETTINGS.format(port=port, controller=controller, folder=folder))
     run_java(jars.kafka(), "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings))

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from tests.workshop.repository import ROOT
 from tools import spark_java
 
-__all__ = ["SETTINGS", "own_jvm"]
+__all__ = ["own_jvm", "small_session"]
 
-SETTINGS = {
+_SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
 }
+
+
+def small_session(scratch: Path, confs: Mapping[str, str]) -> SparkSession:
+    """Make a quiet session, or return the one that there is."""
+    settings = {**_SETTINGS, "spark.sql.warehouse.dir": str(scratch / "warehouse"), **confs}
+    session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
 
 
 @contextmanager

@@ -129,13 +129,15 @@ class _Story:
 
     def _follow_drain(self, driver: Driver, uuid: str) -> DrainReport:
         give_up = time.monotonic() + _PATIENCE_SECONDS
-        shown: tuple[DrainState, str] | None = None
+        shown = ""
         while time.monotonic() < give_up:
             driver.check()
             report = Drains.read(self._channel).reports.get(uuid)
-            if report is not None and shown != (report.state, report.reason):
-                shown = (report.state, report.reason)
-                self._screen.say(f"{report.state:<12} {_MEANING.get(report.state, f'{report.reason}: {report.message}')}")
+            if report is not None:
+                line = f"{report.state:<12} {_MEANING.get(report.state, f'{report.reason}: {report.message}')}"
+                if line != shown:
+                    shown = line
+                    self._screen.say(line)
             if report is not None and report.state is DrainState.DRAINED:
                 return report
             if report is not None and report.state.finished:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from spark_drain_store import DrainReport, DrainState
+from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, DrainReport, DrainState
 
 from spark_drain_operator.applications.protocol import Application
 from spark_drain_operator.models.reasons import ConditionType, Reason, message_of
@@ -17,7 +17,6 @@ __all__ = ["Driver", "confirm_driver", "run", "unaccounted"]
 
 _RECHECK_SECONDS = 5.0
 _SHOWN = 10
-_MOST_EXCEPTIONS = 50  # of a report: with as many, there may be more
 
 
 class Driver(Enum):
@@ -61,7 +60,7 @@ def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
     drained = parse_ids(report.executors_drained)
     excepted = {exception.id for exception in report.executor_exceptions if exception.state != "Silent"}
     complete = report.executors_expected <= _count(drained) + len(excepted)
-    cut = len(report.executor_exceptions) >= _MOST_EXCEPTIONS
+    cut = len(report.executor_exceptions) >= MOST_EXECUTOR_EXCEPTIONS
     silent = {exception.id for exception in report.executor_exceptions} - excepted
     highest = max(
         [last for _, last in drained] + [int(item.id) for item in report.executor_exceptions if item.id.isdigit()],
