@@ -1,6 +1,8 @@
-"""One driver at a time works on a checkpoint that is drained: a file that its owner keeps changing, and others watch before they take over.
+"""One driver at a time works on a checkpoint that is drained: its claim has a beat, which others watch before they take over.
 
-The clocks of two machines are never compared: a claim is void when it has not changed for a while by the clock of whoever looks.
+The clocks of two machines are never compared: a claim is void when its beat has not changed for a while by the clock of whoever looks.
+The beat is a file of its own, because some filesystems have no file for a moment while they replace it: a claim that is replaced with each
+beat would now and then look as if it had been released.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ from spark_drain_agent.journal import DRAIN_FOLDER
 from spark_drain_agent.spark_internals import JavaError, SparkInternals
 from spark_drain_agent.trace import LOG
 
-__all__ = ["CLAIM_CONF", "CLAIM_FILE", "CheckpointClaimedError", "Claim", "claim"]
+__all__ = ["CLAIM_CONF", "CLAIM_FILES", "CheckpointClaimedError", "Claim", "claim"]
 
 CLAIM_CONF = "spark.sparkdrain.claimSeconds"
 """After how many seconds without a change this driver's claims are void; default 15."""
 
-CLAIM_FILE = f"{DRAIN_FOLDER}/claim"
+_CLAIM_FILE = f"{DRAIN_FOLDER}/claim"
+_BEAT_FILE = f"{DRAIN_FOLDER}/claim-beat"
+CLAIM_FILES = (_CLAIM_FILE, _BEAT_FILE)
+"""Names in the checkpoint; others may take over when neither changes."""
+
 _BEATS = 5
 _DEFAULT_SECONDS = "15"
 
@@ -31,18 +37,14 @@ class CheckpointClaimedError(Exception):
 
 
 class Claim:
-    """This run's claim on a checkpoint, renewed by a thread of its own until `release`."""
+    """This run's claim on a checkpoint, kept alive by a thread of its own until `release`."""
 
     def __init__(self, files: CheckpointFiles, run_id: str, seconds: float) -> None:
         self._files, self._run_id, self._seconds = files, run_id, seconds
         self._released = threading.Event()
-        self.beat(0)
+        files.write(_CLAIM_FILE, json.dumps({"run": run_id, "seconds": seconds}))
         self._thread = threading.Thread(target=self._renew, name="spark-drain-claim", daemon=True)
         self._thread.start()
-
-    def beat(self, number: int) -> None:
-        """Change the file."""
-        self._files.write(CLAIM_FILE, json.dumps({"run": self._run_id, "beat": number, "seconds": self._seconds}))
 
     def _renew(self) -> None:
         number = 0
@@ -50,15 +52,20 @@ class Claim:
             while not self._released.wait(self._seconds / _BEATS):
                 number += 1
                 try:
-                    self.beat(number)
+                    self._files.write(_BEAT_FILE, f"{self._run_id} {number}")
                 except (JavaError, OSError) as error:
                     LOG.warning("the claim on %s could not be renewed: %s", self._files.root, error)
 
-    def release(self) -> None:
-        """Let others go on at once."""
+    def fall_silent(self) -> None:
+        """Leave the files to whoever has them now."""
         self._released.set()
         self._thread.join()
-        self._files.delete(CLAIM_FILE)
+
+    def release(self) -> None:
+        """Let others go on at once."""
+        self.fall_silent()
+        for name in reversed(CLAIM_FILES):  # the claim last: who finds none finds no old beat either
+            self._files.delete(name)
 
 
 def claim(files: CheckpointFiles, internals: SparkInternals) -> Claim:
@@ -79,6 +86,7 @@ def claim(files: CheckpointFiles, internals: SparkInternals) -> Claim:
     time.sleep(seconds / _BEATS)  # of two that waited, the one that wrote last has it
     now = _read(files)
     if now is None or now.run != run_id:
+        made.fall_silent()
         raise CheckpointClaimedError(f"{files.root} was claimed by another run at the same time")
     return made
 
@@ -86,26 +94,28 @@ def claim(files: CheckpointFiles, internals: SparkInternals) -> Claim:
 @dataclass(frozen=True)
 class _Found:
     run: str
-    text: str
     seconds: float
+    text: str
+    beat: str
 
 
 def _read(files: CheckpointFiles) -> _Found | None:
-    text = _text(files) or _text(files)  # some filesystems have no file for a moment while they replace it
+    text, beat = (_text(files, name) for name in CLAIM_FILES)
     if text is None:
         return None
     try:
         loaded = json.loads(text)
-        return _Found(str(loaded["run"]), text, float(loaded["seconds"]))
+        run, seconds = str(loaded["run"]), float(loaded["seconds"])
     except (ValueError, KeyError, TypeError):
-        return _Found("unknown", text, float(_DEFAULT_SECONDS))
+        run, seconds = "unknown", float(_DEFAULT_SECONDS)
+    return _Found(run, seconds, text, beat or "")
 
 
-def _text(files: CheckpointFiles) -> str | None:
+def _text(files: CheckpointFiles, name: str) -> str | None:
     try:
-        return files.read(CLAIM_FILE)
-    except JavaError:  # it was there, and was gone when it was opened
-        return None
+        return files.read(name)
+    except JavaError:  # damaged, or it was there and was gone when it was opened
+        return "" if files.exists(name) else None
 
 
 def _wait_until_void(files: CheckpointFiles, found: _Found) -> None:
@@ -115,5 +125,5 @@ def _wait_until_void(files: CheckpointFiles, found: _Found) -> None:
         now = _read(files)
         if now is None:
             return
-        if now.text != found.text:
+        if now != found:
             raise CheckpointClaimedError(f"{files.root} is being drained by run {now.run}, which is alive: one of the two must stop")

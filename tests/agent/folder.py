@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 from typing import cast
 
@@ -33,7 +34,7 @@ class Folder:
 
     def write(self, name: str, text: str) -> None:
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-        part = self.path / f"{name}.part"
+        part = self.path / f"{name}.{threading.get_ident()}"
         part.write_text(text)
         part.rename(self.path / name)
 

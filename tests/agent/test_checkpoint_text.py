@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from spark_drain_agent.checkpoint import END_OF_TIME_MS, Checkpoint, OffsetEntry, UnknownCheckpointFormatError
+from spark_drain_agent.claim import CLAIM_FILES
 from spark_drain_agent.journal import Journal, JournalStep, MalformedJournalError, read_journal, write_journal
 from spark_drain_agent.steps.fence import can_undo, fence, fence_line, is_fence, undo
 from spark_drain_agent.steps.flush import copy_to_work
@@ -302,6 +303,7 @@ def test_archives_are_pruned_oldest_first_and_never_what_stands_beside_them(tmp_
     for age, archive in enumerate(("a", "b", "c")):
         os.utime(tmp_path / "_drain" / archive, (1000 + age, 1000 + age))
     write_journal(files, JOURNAL)
-    files.write("_drain/claim", "{}")
+    for beside in CLAIM_FILES:
+        files.write(beside, "")
     prune_archives(files, retain)
-    assert files.names("_drain") == [*left, "claim", "journal"]
+    assert files.names("_drain") == [*left, "claim", "claim-beat", "journal"]

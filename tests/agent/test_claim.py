@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
 import pytest
-from spark_drain_agent.claim import CheckpointClaimedError, claim
+from spark_drain_agent.claim import CLAIM_FILES, CheckpointClaimedError, claim
+from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.spark_internals import SparkInternals
 
-from tests.agent.folder import files_in
+from tests.agent.folder import Folder, files_in
 
 SECONDS = 0.5
 
@@ -32,12 +34,20 @@ def run(run_id: str) -> SparkInternals:
 def test_a_claim_keeps_changing_and_is_gone_when_released(tmp_path: Path) -> None:
     files = files_in(tmp_path)
     mine = claim(files, run("one"))
-    before = files.read("_drain/claim")
+    before = beat(files)
     time.sleep(SECONDS)
-    assert files.read("_drain/claim") != before
+    assert beat(files) != before
     mine.release()
-    assert not files.exists("_drain/claim")
-    assert not [thread for thread in threading.enumerate() if thread.name == "spark-drain-claim"]
+    assert not files.names("_drain")
+    assert not beating()
+
+
+def beat(files: CheckpointFiles) -> list[str | None]:
+    return [files.read(name) for name in CLAIM_FILES]
+
+
+def beating() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "spark-drain-claim"]
 
 
 def test_another_run_is_refused_while_the_first_lives_and_not_after(tmp_path: Path) -> None:
@@ -49,9 +59,7 @@ def test_another_run_is_refused_while_the_first_lives_and_not_after(tmp_path: Pa
     claim(files, run("two")).release()
 
 
-@pytest.mark.parametrize(
-    "left", [json.dumps({"run": "gone", "beat": 7, "seconds": SECONDS}), json.dumps({"run": "two", "beat": 7, "seconds": 99})]
-)
+@pytest.mark.parametrize("left", [json.dumps({"run": "gone", "seconds": SECONDS}), json.dumps({"run": "two", "seconds": 99})])
 def test_what_a_dead_run_left_is_void_after_a_while_and_ones_own_at_once(tmp_path: Path, left: str) -> None:
     files = files_in(tmp_path)
     files.write("_drain/claim", left)
@@ -65,3 +73,32 @@ def test_a_damaged_claim_is_waited_for_like_any_other(tmp_path: Path, monkeypatc
     files = files_in(tmp_path)
     files.write("_drain/claim", "half a cla")
     claim(files, run("two")).release()
+
+
+class _NotAtomic(Folder):
+    """Has no file while it replaces one, as Hadoop's local filesystem."""
+
+    def write(self, name: str, text: str) -> None:
+        self.delete(name)
+        time.sleep(SECONDS / 20)
+        super().write(name, text)
+
+
+def test_a_beat_that_is_being_replaced_is_not_taken_for_a_release(tmp_path: Path) -> None:
+    files = cast(CheckpointFiles, _NotAtomic(tmp_path))
+    first = claim(files, run("one"))
+    for _ in range(20):
+        with pytest.raises(CheckpointClaimedError, match="run one, which is alive"):
+            claim(files, run("two"))
+    first.release()
+
+
+def test_of_two_that_take_over_at_once_one_has_it_and_the_other_falls_silent(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    files.write("_drain/claim", json.dumps({"run": "gone", "seconds": SECONDS}))
+    with ThreadPoolExecutor(2) as both:
+        tries = [both.submit(claim, files, run(name)) for name in ("two", "three")]
+        lost = [error for error in (done.exception() for done in tries) if error is not None]
+    assert [type(error) for error in lost] == [CheckpointClaimedError]
+    assert len(beating()) == 1
+    next(done.result() for done in tries if done.exception() is None).release()

@@ -30,8 +30,10 @@ def test_only_one_flushes(source: Path, tmp_path: Path, restarter: Restarter, mo
             reports = Drains.read(open_channel(f"file:{base}/store")).reports.values()
             return any((report.state, report.reason) == (DrainState.STALLED, reasons.CHECKPOINT_CLAIMED) for report in reports)
 
-        eventually(waits, "the second driver to say that it waits")
-        (base / "hesitate").unlink()
+        try:
+            eventually(waits, "the second driver to say that it waits", seconds=120)
+        finally:
+            (base / "hesitate").unlink()  # or both would wait for ever
         first.result()
         finished = second.result()
     assert finished["outcome"] == "ran", finished["detail"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_drain_agent.checkpoint import Checkpoint
-from spark_drain_agent.claim import CLAIM_FILE
+from spark_drain_agent.claim import CLAIM_FILES
 from spark_drain_agent.filesystem import CheckpointFiles
 from spark_drain_agent.journal import DRAIN_FOLDER, JOURNAL_FILE, Journal, JournalStep, write_journal
 from spark_drain_agent.steps.fence import return_state
@@ -95,6 +95,6 @@ def prune_archives(files: CheckpointFiles, retain: int | None) -> None:
     """Keep the newest ``retain`` generations, this drain's and those that a restore took away included; None keeps all."""
     if retain is None:
         return
-    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if f"{DRAIN_FOLDER}/{name}" not in (JOURNAL_FILE, CLAIM_FILE)]
+    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if f"{DRAIN_FOLDER}/{name}" not in (JOURNAL_FILE, *CLAIM_FILES)]
     for name in archives[: max(0, len(archives) - retain)]:
         files.delete(f"{DRAIN_FOLDER}/{name}")
