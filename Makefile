@@ -4,6 +4,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 VENV_PYTHON = .venv/bin/python
+WORKERS = 2
 
 .PHONY: help setup test lint demo lock clean
 
@@ -13,10 +14,10 @@ help:  ## list the targets
 setup:  ## make .venv with the locked packages; does nothing when it is up to date
 	@bash tools/bootstrap.sh setup
 
-test:  ## set up everything and pass all tests (pytest's options: make test ARGS="-k drain tests/store")
+test:  ## set up everything and pass all tests (pytest's options: make test ARGS="-k drain tests/store"; one at a time: WORKERS=0)
 	@bash tools/bootstrap.sh test
 	@$(VENV_PYTHON) -m tools.prepare $(ARGS)
-	@$(VENV_PYTHON) -m pytest --durations=25 $(ARGS)
+	@$(VENV_PYTHON) -m pytest --numprocesses=$(WORKERS) --durations=25 $(ARGS)
 
 lint:  ## style, types, layers, YAML, Dockerfiles, workflows, chart (one check only: make lint ONLY=mypy)
 	@bash tools/bootstrap.sh lint

@@ -1,4 +1,4 @@
-"""Order of the suites, and where their time goes."""
+"""Order of the suites, which tests stay together, and where their time goes."""
 
 from collections import defaultdict
 
@@ -13,16 +13,25 @@ pytest_plugins = ["tests.support.apiserver"]
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machine")
 
-# Cheap first: a wrong message format shows in seconds, not after the cluster is up.
-_LEVELS = ("unit", "spark", "apiserver", "cluster")
+# Cheap first: a wrong message format shows in seconds, not after the cluster is up. Then what has to stay together, because it shares a JVM
+# or a cluster; last, for whichever worker is free, drivers of their own.
+_ORDER = ("", "agent", "semantics", "kubernetes", "drivers")
 
 
-def _level(item: pytest.Item) -> str:
-    return next((level for level in reversed(_LEVELS) if item.get_closest_marker(level)), _LEVELS[0])
+def _part(item: pytest.Item) -> str:
+    if item.get_closest_marker("apiserver") or item.get_closest_marker("cluster"):
+        return "kubernetes"
+    if not item.get_closest_marker("spark"):
+        return ""
+    shared = {"session", "spark"}.intersection(getattr(item, "fixturenames", ()))
+    return item.path.parent.name if shared else "drivers"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _LEVELS.index(_level(item)))
+    items.sort(key=lambda item: _ORDER.index(_part(item)))
+    for item in items:
+        if (part := _part(item)) not in ("", "drivers"):
+            item.add_marker(pytest.mark.xdist_group(part))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -19,7 +19,7 @@ from spark_drain_store.drains import read_notifications, write_notification
 
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in, newest, rows_in
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200), pytest.mark.xdist_group("many queries")]
 
 
 class Application:

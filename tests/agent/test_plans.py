@@ -9,7 +9,7 @@ import pytest
 
 from tests.agent.harness import Driver, Feed
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200), pytest.mark.xdist_group("plans")]
 
 FLUSHED, FORGOTTEN, TIMERS = (True, False), (False, False), (True, True)
 PLANNED = {

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]  # pyarrow ships no types
@@ -46,22 +43,14 @@ WRITING = [Crash("Auto", when, OUTPUTS) for when in ("state-exported+fenced>expo
 MOMENTS = [Crash(("Auto", "WorkCopy")[number % 2], f"{random.Random(number).uniform(0, 1.6):.2f}") for number in range(20)]
 
 
-@pytest.fixture(scope="module")
-def crashed(request: pytest.FixtureRequest, source: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Crash], Path]]:
-    """Return the folder that a crash left; the next driver crashes while the last one's remains are restarted."""
-    chosen: list[Any] = [item for item in request.session.items if item.path == request.path]
-    with ThreadPoolExecutor(1) as beside:
-        crashes: dict[Crash, Future[Path]] = {
-            crash: beside.submit(crash.happen, source, tmp_path_factory.mktemp("crash") / "killed")
-            for crash in (item.callspec.params["crash"] for item in chosen)
-        }
-        yield lambda crash: crashes[crash].result()
-        beside.shutdown(cancel_futures=True)
+@pytest.fixture
+def base(crash: Crash, source: Path, tmp_path: Path) -> Path:
+    """The folder that a crash left."""
+    return crash.happen(source, tmp_path / "killed")
 
 
 @pytest.mark.parametrize("crash", POINTS, ids=str)
-def test_killed_at(crash: Crash, crashed: Callable[[Crash], Path], source: Path, restarter: Restarter) -> None:
-    base = crashed(crash)
+def test_killed_at(crash: Crash, base: Path, source: Path, restarter: Restarter) -> None:
     assert len(fenced(base, crash)) == sum(point not in UNFENCED for point in crash.when.split("+"))
     plain = copy(base, "plain")
     _check_restart_with_the_agent(crash, base, source, restarter)
@@ -69,9 +58,8 @@ def test_killed_at(crash: Crash, crashed: Callable[[Crash], Path], source: Path,
 
 
 @pytest.mark.parametrize("crash", WRITING, ids=str)
-def test_killed_while_a_drain_writes(crash: Crash, crashed: Callable[[Crash], Path], source: Path, restarter: Restarter) -> None:
+def test_killed_while_a_drain_writes(crash: Crash, base: Path, source: Path, restarter: Restarter) -> None:
     """The side output and the exported state are written anew, whole, and each is there once."""
-    base = crashed(crash)
     assert fenced(base, crash) == set(crash.queries)
     plain = copy(base, "plain")
     _check_restart_with_the_agent(crash, base, source, restarter)
@@ -87,9 +75,8 @@ def test_killed_while_a_drain_writes(crash: Crash, crashed: Callable[[Crash], Pa
 
 
 @pytest.mark.parametrize("crash", MOMENTS, ids=str)
-def test_killed_at_a_random_moment(crash: Crash, crashed: Callable[[Crash], Path], source: Path, restarter: Restarter) -> None:
+def test_killed_at_a_random_moment(crash: Crash, base: Path, source: Path, restarter: Restarter) -> None:
     """Spark refuses every fence for the same reason, as the points above show: here, plain Spark starts what has none."""
-    base = crashed(crash)
     plain = None if fenced(base, crash) else copy(base, "plain")
     _check_restart_with_the_agent(crash, base, source, restarter)
     if plain is not None:

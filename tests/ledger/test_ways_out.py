@@ -9,7 +9,7 @@ from spark_drain_store.cli import main as drain_command
 
 from tests.ledger.harness import EVENTS, EXACT, Crash, Ledger, Restarter, copy
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.xdist_group("ways out")]
 
 
 @pytest.fixture(scope="module")
