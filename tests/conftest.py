@@ -27,6 +27,7 @@ def _part(item: pytest.Item) -> str:
     return item.path.parent.name if shared else "drivers"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _ORDER.index(_part(item)))
     for item in items:
