@@ -35,6 +35,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(part))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        return
+    for item in session.items:
+        # The name is how pytest-xdist tells its scheduler. Two workers with a cluster each would end each other's.
+        groups = [mark.args[0] for mark in item.iter_markers("xdist_group")]
+        assert not groups or item.nodeid.endswith(f"@{groups[0]}"), f"pytest-xdist does not keep {item.nodeid} with the rest of {groups[0]}"
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     spent: dict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
