@@ -82,6 +82,7 @@ class Warm:
         """Stop what runs and forget it, so that the next test finds an application without queries."""
         for query in self.session.streams.active:
             query.stop()
+        self.session.streams.resetTerminated()
         self.agent.registry = QueryRegistry()
 
 
