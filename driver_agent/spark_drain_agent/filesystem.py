@@ -80,9 +80,8 @@ class CheckpointFiles:
 
     def write(self, name: str, text: str) -> None:
         """Create or replace a file; readers see the old or the new text, never a part."""
-        path = self._path(name)
-        self._fs.mkdirs(path.getParent())
-        stream = self._manager.createAtomic(path, True)
+        self._make_parent(name)
+        stream = self._manager.createAtomic(self._path(name), True)
         try:
             stream.write(bytearray(text.encode()))
         except BaseException:
@@ -98,13 +97,18 @@ class CheckpointFiles:
         """Rename a file or folder; the target must not exist (Hadoop would move *into* an existing folder)."""
         if self.exists(target):
             raise CheckpointIOError(f"{self.uri(target)} exists already; {self.uri(source)} was not moved there")
-        self._fs.mkdirs(self._path(target).getParent())
+        self._make_parent(target)
         if not self._fs.rename(self._path(source), self._path(target)):
             raise CheckpointIOError(f"{self.uri(source)} could not be renamed to {self.uri(target)}")
 
     def copy(self, source: str, target: str) -> None:
         """Copy a file or a folder with all that is in it to a name that does not exist."""
-        self._fs.mkdirs(self._path(target).getParent())
+        self._make_parent(target)
         copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf)
         if not copied:
             raise CheckpointIOError(f"{self.uri(source)} could not be copied to {self.uri(target)}")
+
+    def _make_parent(self, name: str) -> None:
+        parent = self._path(name).getParent()
+        if not self._fs.mkdirs(parent):  # the local filesystem says no more than that
+            raise CheckpointIOError(f"{parent.toString()} could not be made: has the driver the permission to write there?")

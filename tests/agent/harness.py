@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -169,9 +169,19 @@ class Driver:
         Metadata store; None runs the script as plain PySpark.
     confs
         Spark confs.
+    prefix
+        A command that runs the rest of its arguments as one.
     """
 
-    def __init__(self, script: str, base: Path, *arguments: str, store: Drains | None, confs: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        script: str,
+        base: Path,
+        *arguments: str,
+        store: Drains | None,
+        confs: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> None:
         self._log = base / f"{Path(script).stem}-{time.monotonic_ns()}.log"
         agent = ["-m", "spark_drain_agent", "--metadata-store", store.location] if store else []
         settings = {
@@ -186,7 +196,7 @@ class Driver:
         submit = [*(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *agent, str(APPS / script), str(base), *arguments],
+                [*prefix, sys.executable, *agent, str(APPS / script), str(base), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
 
+# Permissions mean nothing to root, unless it is root without these capabilities.
+HEEDFUL = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+
 Start = Callable[..., Driver]
 
 
@@ -22,8 +27,8 @@ Start = Callable[..., Driver]
 def start() -> Iterator[Start]:
     drivers: list[Driver] = []
 
-    def begin(script: str, base: Path, *arguments: str, store: Drains | None, confs: dict[str, str] | None = None) -> Driver:
-        drivers.append(Driver(script, base, *arguments, store=store, confs=confs))
+    def begin(script: str, base: Path, *arguments: str, **options: Any) -> Driver:
+        drivers.append(Driver(script, base, *arguments, **options))
         return drivers[-1]
 
     yield begin
@@ -39,6 +44,29 @@ def settled_at(checkpoint: Path, files: int) -> Callable[[], bool]:
         return len(read) == files and newest(checkpoint, "offsets") == newest(checkpoint, "commits")
 
     return look
+
+
+def test_permission_is_denied_until_it_is_given(tmp_path: Path, start: Start) -> None:
+    checkpoint, feed, drains = tmp_path / "checkpoint", Feed(tmp_path / "input"), Drains(tmp_path / "store")
+    feed.add(3)
+    driver = start("windows.py", tmp_path, store=drains, prefix=HEEDFUL)
+    eventually(settled_at(checkpoint, 3), "three files", alive=driver)
+    kept = {
+        path: path.read_bytes()
+        for path in (checkpoint / "metadata", *checkpoint.glob("offsets/[0-9]*"), *checkpoint.glob("commits/[0-9]*"))
+    }
+    checkpoint.chmod(0o555)
+    uuid = drains.write()
+    stalled = drains.reaches(uuid, "Stalled", driver=driver)
+    assert stalled["reason"] == "CheckpointUnwritable"
+    assert f"{checkpoint}/_drain could not be made: has the driver the permission to write there?" in stalled["message"]
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert ids_in(tmp_path / "out").total() < len(feed.ids)
+    checkpoint.chmod(0o755)
+    eventually(lambda: drains.show(uuid)["state"] == "Drained", "the drain to go on", alive=driver)
+    drains.clean_up()
+    assert driver.wait() == 0, driver.tail()
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
 
 
 def test_stop_keeps_state_and_keep_stays_fenced(tmp_path: Path, start: Start) -> None:
