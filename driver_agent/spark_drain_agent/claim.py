@@ -100,7 +100,7 @@ class _Found:
 
 
 def _read(files: CheckpointFiles) -> _Found | None:
-    text, beat = (_text(files, name) for name in CLAIM_FILES)
+    text = _text(files, _CLAIM_FILE)
     if text is None:
         return None
     try:
@@ -108,7 +108,7 @@ def _read(files: CheckpointFiles) -> _Found | None:
         run, seconds = str(loaded["run"]), float(loaded["seconds"])
     except (ValueError, KeyError, TypeError):
         run, seconds = "unknown", float(_DEFAULT_SECONDS)
-    return _Found(run, seconds, text, beat or "")
+    return _Found(run, seconds, text, _text(files, _BEAT_FILE) or "")
 
 
 def _text(files: CheckpointFiles, name: str) -> str | None:

@@ -14,8 +14,6 @@ from spark_drain_agent.demo.events import EVENTS_PER_FILE, EventWriter, read_eve
 from spark_drain_agent.demo.ledger import Window, balance
 from spark_drain_agent.demo.progress import look
 
-STATES = ("Acknowledged", "Stopping", "Flushing", "Reporting", "Drained")
-
 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
@@ -32,12 +30,8 @@ def test_demo_tells_its_story_and_is_exact(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "ledger: records=2000 lost=0 doubled=0"
     steps = re.findall(r"^ *[0-9.]+s \[([0-9]+)/([0-9]+)\]", done.stdout, re.MULTILINE)
     assert [int(step) for step, _ in steps] == list(range(1, int(steps[0][1]) + 1))
-    drains = re.findall(r"s +(Acknowledged|Stopping|Flushing|Reporting|Drained) ", done.stdout)
-    end = drains.index("Drained") + 1
-    for told in (drains[:end], drains[end:]):  # a state that lasts for milliseconds may go by unseen
-        assert told == [state for state in STATES if state in told]
-        assert told[-1] == "Drained"
-        assert len(told) > 1
+    for state in ("Acknowledged", "Stopping", "Flushing", "Drained"):
+        assert len(re.findall(rf"s +{state} ", done.stdout)) == 2, state
     assert done.stdout.count("drain pane") >= 4
     assert not list(tmp_path.glob("spark-drain-demo-*"))
 

@@ -1,4 +1,4 @@
-"""A full disk: the reason is shown, nothing is lost, and the drain goes on when it can write."""
+"""A checkpoint that cannot be written: the reason is shown, nothing is lost, and the drain goes on when it can."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", disk], check=True)
 
 
-def _fill(disk: Path) -> Callable[[], None]:
-    blob = disk / "blob"
+def _fill(checkpoint: Path) -> Callable[[], None]:
+    blob = checkpoint.parent.parent / "blob"
     with blob.open("wb", buffering=0) as stream:
         try:
             while True:
@@ -43,7 +43,16 @@ def _fill(disk: Path) -> Callable[[], None]:
             return blob.unlink
 
 
-def test_the_drain_waits_until_it_can_write(spark: SparkSession, tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _forbid(checkpoint: Path) -> Callable[[], None]:
+    """Make the drain's folder impossible; permissions are another test's, in tests/agent."""
+    (checkpoint / "_drain").touch()
+    return (checkpoint / "_drain").unlink
+
+
+@pytest.mark.parametrize("obstruct", [_fill, _forbid])
+def test_the_drain_waits_until_it_can_write(
+    obstruct: Callable[[Path], Callable[[], None]], spark: SparkSession, tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(finishing, "_RETRY_SECONDS", (0.2,))
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(EVENTS)
@@ -53,13 +62,13 @@ def test_the_drain_waits_until_it_can_write(spark: SparkSession, tmp_path: Path,
         query = app.start(counts, sink)
         read_all(query)
         checkpoint = small_disk / "checkpoints/q"
-        clear = _fill(small_disk)
+        clear = obstruct(checkpoint)
         logs = {path: path.read_bytes() for log in ("offsets", "commits") for path in (checkpoint / log).glob("[0-9]*")}
         with app.user_waits():
             uuid = app.ask()
             stalled = app.answer(uuid, DrainState.STALLED)
             assert stalled.reason == reasons.CHECKPOINT_UNWRITABLE
-            assert "No space left" in stalled.message
+            assert str(checkpoint / "_drain") in stalled.message or "No space left" in stalled.message
             assert "\n" not in stalled.message, "a stack trace is nothing for kubectl describe"
             assert {path: path.read_bytes() for path in logs} == logs
             assert "FENCED" not in (checkpoint / "metadata").read_text()

@@ -129,12 +129,15 @@ class _Story:
 
     def _follow_drain(self, driver: Driver, uuid: str) -> DrainReport:
         give_up = time.monotonic() + _PATIENCE_SECONDS
-        shown = ""
+        coming, shown = list(_MEANING), ""
         while time.monotonic() < give_up:
             driver.check()
             report = Drains.read(self._channel).reports.get(uuid)
-            if report is not None:
-                line = f"{report.state:<12} {_MEANING.get(report.state, f'{report.reason}: {report.message}')}"
+            while report is not None and report.state in coming:  # what lasts for milliseconds goes by between two looks
+                passed = coming.pop(0)
+                self._screen.say(f"{passed:<12} {_MEANING[passed]}")
+            if report is not None and report.state not in _MEANING:
+                line = f"{report.state:<12} {report.reason}: {report.message}"
                 if line != shown:
                     shown = line
                     self._screen.say(line)
