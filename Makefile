@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 VENV_PYTHON = .venv/bin/python
 WORKERS = 2
 
-.PHONY: help setup test lint demo lock clean
+.PHONY: help setup test soak lint demo lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -18,6 +18,11 @@ test:  ## set up everything and pass all tests (pytest's options: make test ARGS
 	@bash tools/bootstrap.sh test
 	@$(VENV_PYTHON) -m tools.prepare $(ARGS)
 	@$(VENV_PYTHON) -m pytest --numprocesses=$(WORKERS) --durations=25 $(ARGS)
+
+soak:  ## pass the whole matrices of which `make test` runs a sample; takes hours (make soak ARGS=tests/ledger)
+	@bash tools/bootstrap.sh test
+	@$(VENV_PYTHON) -m tools.prepare -m soak $(ARGS)
+	@$(VENV_PYTHON) -m pytest --numprocesses=$(WORKERS) --durations=25 -m soak $(ARGS)
 
 lint:  ## style, types, layers, YAML, Dockerfiles, workflows, chart (one check only: make lint ONLY=mypy)
 	@bash tools/bootstrap.sh lint

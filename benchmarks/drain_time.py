@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import attach
-from spark_drain_agent.attachment import current_agent
+from spark_drain_agent.driver.attach import current_agent
 from spark_drain_store import DrainNotification, DrainReport, DrainState, open_channel
 from spark_drain_store.drains import Drains, write_notification
 
@@ -77,15 +77,15 @@ def measure(spark: SparkSession, store: str, folder: Path, keys: int, flushes: F
     """Open ``keys`` windows, drain, and return the times."""
     query = _windows_open(spark, folder, keys)
     channel = open_channel(store)
-    notification = DrainNotification(uuid=str(uuid.uuid4()), created_at=datetime.now(UTC), options={"afterDrain": "Keep"})
+    notification = DrainNotification(drain_id=str(uuid.uuid4()), created_at=datetime.now(UTC), options={"afterDrain": "Keep"})
     begun = time.monotonic()
     write_notification(channel, notification)
-    report = _wait_until_drained(channel, notification.uuid)
+    report = _wait_until_drained(channel, notification.drain_id)
     total = time.monotonic() - begun
     removed = sum(operator.rows_before or 0 for operator in report.queries[0].operators)
     assert removed == keys, f"{removed} of {keys} windows were open"
     flush_batch = flushes.last()
-    channel.requests.write({notification.uuid: None})
+    channel.requests.write({notification.drain_id: None})
     query.awaitTermination(60)
     return Drained(total, flush_batch)
 
@@ -109,9 +109,9 @@ def _windows_open(spark: SparkSession, folder: Path, keys: int) -> StreamingQuer
     return query
 
 
-def _wait_until_drained(channel: Any, uuid: str) -> DrainReport:
+def _wait_until_drained(channel: Any, drain_id: str) -> DrainReport:
     while True:
-        report = Drains.read(channel).reports.get(uuid)
+        report = Drains.read(channel).reports.get(drain_id)
         if report is not None and report.state is DrainState.DRAINED:
             return report
         assert report is None or report.state not in (DrainState.FAILED, DrainState.REJECTED, DrainState.STALLED), report

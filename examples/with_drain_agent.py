@@ -3,6 +3,8 @@
 The same as ``python -m spark_drain_agent PROGRAM ARGUMENTS``, for spark-submit, which takes files only.
 """
 
-import runpy
+import sys
 
-runpy.run_module("spark_drain_agent", run_name="__main__", alter_sys=True)
+from spark_drain_agent.cli.run_script import main
+
+sys.exit(main())

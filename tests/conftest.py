@@ -24,11 +24,21 @@ def _part(item: pytest.Item) -> str:
     if not item.get_closest_marker("spark"):
         return ""
     shared = {"session", "spark"}.intersection(getattr(item, "fixturenames", ()))
-    return item.path.parent.name if shared else "drivers"
+    return item.path.relative_to(item.config.rootpath).parts[1] if shared else "drivers"
+
+
+def _leave_matrices_to_soak(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whoever names a test, or asks for the matrices, gets what was asked for."""
+    if "soak" in config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    whole = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=whole)
+    items[:] = [item for item in items if item not in whole]
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_matrices_to_soak(config, items)
     items.sort(key=lambda item: _ORDER.index(_part(item)))
     for item in items:
         if (part := _part(item)) not in ("", "drivers"):

@@ -17,7 +17,7 @@ from devcluster.errors import DevclusterError
 from devcluster.images import loading
 from devcluster.images.recipes import RECIPES, SPARK_OPERATOR
 from devcluster.progress import Progress
-from tools import jars, spark_java, sparks
+from tools import jars, spark_java, sparks, table_formats
 from tools.phases import phase
 from tools.prerequisites import OTHER_CLUSTER, docker_answers
 
@@ -27,6 +27,7 @@ Step = tuple[str, Callable[[], object]]
 _PROGRAMS = ("tests/devcluster/", "tests/chart/", "tests/crds/")
 _SPARKS = "tests/versions/"
 _JARS = "tests/semantics/"
+_TABLES = "tests/sinks/"
 _FOR_PODS = (gobuild.CONTAINERD, gobuild.COREDNS, gobuild.PAUSE, gobuild.SPARK_OPERATOR)
 
 
@@ -65,6 +66,7 @@ class _Chosen:
             self.needs |= {"programs"} if item.nodeid.startswith(_PROGRAMS) else set()
             self.needs |= {"sparks"} if item.nodeid.startswith(_SPARKS) else set()
             self.needs |= {"jars"} if item.nodeid.startswith(_JARS) else set()
+            self.needs |= {"tables"} if item.nodeid.startswith(_TABLES) else set()
 
 
 def needs(arguments: Sequence[str]) -> set[str]:
@@ -85,21 +87,24 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
     Parameters
     ----------
     wanted : set of str
-        Some of ``apiserver``, ``cluster``, ``jars``, ``programs``, ``spark`` and ``sparks``.
+        Some of ``apiserver``, ``cluster``, ``jars``, ``programs``, ``spark``, ``sparks`` and ``tables``.
     own_cluster : bool
         The cluster is devcluster's, not one that the environment names.
     docker : bool
         A Docker engine provides it.
     """
-    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"jars", "spark", "sparks"} else []
+    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"jars", "spark", "sparks", "tables"} else []
     images: dict[str, Step] = {}
     if "cluster" in wanted and own_cluster:
         modules += [] if docker else _FOR_PODS
         images = {name: (f"building image {name}", partial(loading.build, recipe, docker=docker)) for name, recipe in RECIPES.items()}
-    missing = [release for release in sparks.RELEASES if not sparks.is_installed(release)] if "sparks" in wanted else []
+    releases = {*(sparks.RELEASES if "sparks" in wanted else ()), *(table_formats.RELEASES.values() if "tables" in wanted else ())}
+    missing = [release for release in sparks.RELEASES if release in releases and not sparks.is_installed(release)]
     installs: list[Step] = [(f"installing Spark {release}, once per machine", partial(sparks.install, release)) for release in missing]
     if "jars" in wanted:
         installs.append(("fetching jars of Kafka and HDFS, once per machine", jars.fetch))
+    if "tables" in wanted:
+        installs.append(("fetching jars of Delta, Iceberg and Hudi, once per machine", table_formats.fetch))
     if "spark" in wanted and not spark_java.is_archived():
         installs.append(("archiving Spark's classes, once per virtual environment", spark_java.make_archive))
     last = [images.pop(SPARK_OPERATOR)] if images else []

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def options() -> str:
     return f"{QUICK} -XX:SharedArchiveFile={_ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off" if is_archived() else QUICK
 
 
-def submit_arguments() -> str:
-    """Return the value of ``PYSPARK_SUBMIT_ARGS`` for quick short lives."""
-    return " ".join(f"--conf {name}={value}" for name, value in _QUICK_CONFS.items()) + " pyspark-shell"
+def submit_arguments(jars: Sequence[str] = ()) -> str:
+    """Return the value of ``PYSPARK_SUBMIT_ARGS`` for quick short lives, with further jars for Spark."""
+    confs = [f"--conf {name}={value}" for name, value in _QUICK_CONFS.items()]
+    return " ".join([*confs, *([f"--jars {','.join(jars)}"] if jars else []), "pyspark-shell"])

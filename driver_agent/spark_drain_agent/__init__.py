@@ -4,8 +4,8 @@ Run an unmodified application under it with ``python -m spark_drain_agent app.py
 query is started.
 """
 
-from spark_drain_agent.attachment import attach
-from spark_drain_agent.batch_marks import generation, is_drain_pane
-from spark_drain_agent.callbacks import DrainContext, on_drain
+from spark_drain_agent.driver.attach import attach
+from spark_drain_agent.user_code.batch_marks import generation, is_drain_pane
+from spark_drain_agent.user_code.callbacks import DrainContext, on_drain
 
 __all__ = ["DrainContext", "attach", "generation", "is_drain_pane", "on_drain"]

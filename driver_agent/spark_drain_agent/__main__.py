@@ -8,7 +8,7 @@ if __package__ in (None, ""):
     here = str(Path(__file__).resolve().parent)
     sys.path[:] = [entry for entry in sys.path if entry != here]
 
-from spark_drain_agent.launcher import main
+from spark_drain_agent.cli.run_script import main
 
 if __name__ == "__main__":
     sys.exit(main())

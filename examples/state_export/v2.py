@@ -1,7 +1,8 @@
 """The next version: balances and the number of payments, in a state of another shape that begins with version 1's balances.
 
-Version 1 was drained with `stateExport: {path: FOLDER/state}` and `stateLossPolicy: Accept`. transformWithState keeps its state in RocksDB,
-so this version sets `spark.sql.streaming.stateStore.providerClass`; a reseeded checkpoint lets it. Usage: v2.py FOLDER.
+Version 1 was drained with `stateExport: {path: FOLDER/state}`, `stateLossPolicy: Accept`, and `checkpoint: {policy: Reseed,
+acceptBatchIdRestart: true}`, since Spark applies an initial state in batch 0 only. transformWithState keeps its state in RocksDB, so this
+version sets `spark.sql.streaming.stateStore.providerClass`; a reseeded checkpoint lets it. Usage: v2.py FOLDER.
 """
 
 import sys

@@ -11,9 +11,11 @@ from spark_drain_store.messages import (
     DrainReport,
     DrainState,
     ExecutorException,
+    ExecutorState,
     MalformedMessageError,
     OperatorReport,
     QueryReport,
+    WithdrawalAnswer,
 )
 from spark_drain_store.options import DrainOptions, UnsupportedOptionError
 from spark_drain_store.protocol import (
@@ -35,6 +37,7 @@ __all__ = [
     "DrainState",
     "EntryTooLargeError",
     "ExecutorException",
+    "ExecutorState",
     "MalformedMessageError",
     "MetadataStore",
     "OperatorReport",
@@ -43,5 +46,6 @@ __all__ = [
     "StoreError",
     "StoreUnavailableError",
     "UnsupportedOptionError",
+    "WithdrawalAnswer",
     "open_channel",
 ]

@@ -7,13 +7,10 @@ from pathlib import Path
 
 from spark_drain_store.file import FileStore
 from spark_drain_store.memory import MemoryStore
-from spark_drain_store.namespaced import NamespacedStore
 from spark_drain_store.protocol import MetadataStore, StoreError
+from spark_drain_store.topics import DRAIN, TopicStore
 
-__all__ = ["DRAIN_NAMESPACE", "Channel", "config_map_names", "open_channel"]
-
-DRAIN_NAMESPACE = "drain-v1"
-"""Key namespace of drain notifications and drain reports; the key behind it is the notification's uuid."""
+__all__ = ["Channel", "config_map_names", "open_channel"]
 
 
 @dataclass(frozen=True)
@@ -25,9 +22,9 @@ class Channel:
     Parameters
     ----------
     requests
-        Drain notifications by uuid; written by the operator or the ``drain`` command.
+        Drain notifications by drain id; written by the operator or the ``drain`` command.
     reports
-        Drain reports by uuid; written by the driver agent.
+        Drain reports by drain id; written by the driver agent.
     """
 
     requests: MetadataStore
@@ -35,8 +32,8 @@ class Channel:
 
     @classmethod
     def over(cls, requests: MetadataStore, reports: MetadataStore) -> Channel:
-        """Return the drain namespace of two whole stores."""
-        return cls(NamespacedStore(requests, DRAIN_NAMESPACE), NamespacedStore(reports, DRAIN_NAMESPACE))
+        """Return the topic of drains in two whole stores."""
+        return cls(TopicStore(requests, DRAIN), TopicStore(reports, DRAIN))
 
     def close(self) -> None:
         """End the watches of both stores; their contents stay."""
@@ -51,7 +48,7 @@ class Channel:
 
 def config_map_names(application: str, kind: str = "SparkApplication") -> tuple[str, str]:
     """Return the names of the two ConfigMaps of an application: requests, reports."""
-    stem = f"{kind.lower()}-{application}-drain"
+    stem = f"{kind.lower()}-{application}-agent"
     return f"{stem}-requests", f"{stem}-reports"
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spark_drain_store.channel import Channel, open_channel
-from spark_drain_store.drains import DrainAlreadyActiveError, Drains, withdraw_notification, write_notification
+from spark_drain_store.drains import DrainAlreadyActiveError, Drains, approve_notification, withdraw_notification, write_notification
 from spark_drain_store.messages import DrainNotification, DrainState
 from spark_drain_store.options import MODES, DrainOptions, UnsupportedOptionError
 from spark_drain_store.protocol import StoreError
@@ -33,8 +33,10 @@ def _parser() -> argparse.ArgumentParser:
         "--option", action="append", default=[], metavar="NAME=VALUE", help="for example checkpoint.policy=Reseed; repeatable"
     )
     drain.add_parser("show", help="print all drains as JSON")
+    approve = drain.add_parser("approve", help="carry out the plan of a drain with execution=AfterApproval")
+    approve.add_argument("drain_id", metavar="UUID")
     withdraw = drain.add_parser("withdraw", help="ask for a drain to be undone, as long as it can be")
-    withdraw.add_argument("uuid")
+    withdraw.add_argument("drain_id", metavar="UUID")
     cleanup = drain.add_parser("cleanup", help="remove finished drains; this lets a drained application end")
     cleanup.add_argument("--all", action="store_true", help="remove unfinished ones too")
     return parser
@@ -49,9 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(_write(channel, options.run_id, options.mode, options.option))
         elif options.verb == "show":
             print(json.dumps(shown(Drains.read(channel)), indent=2))
-        elif options.verb == "withdraw":
-            if withdraw_notification(channel, options.uuid) is None:
-                raise StoreError(f"there is no drain {options.uuid!r}: `drain show` lists them")
+        elif options.verb in ("approve", "withdraw"):
+            change = approve_notification if options.verb == "approve" else withdraw_notification
+            if change(channel, options.drain_id) is None:
+                raise StoreError(f"there is no drain {options.drain_id!r}: `drain show` lists them")
         else:
             print(json.dumps({"removed": _cleanup(channel, everything=options.all)}))
     except (StoreError, DrainAlreadyActiveError, UnsupportedOptionError) as error:
@@ -68,19 +71,19 @@ def _write(channel: Channel, run_id: str | None, mode: str, pairs: Sequence[str]
             raise UnsupportedOptionError(f"--option {pair!r} must be NAME=VALUE")
         options[name] = value
     DrainOptions.parse(mode, options)
-    notification = DrainNotification(uuid=str(uuid.uuid4()), created_at=datetime.now(UTC), run_id=run_id, mode=mode, options=options)
-    return write_notification(channel, notification).uuid
+    notification = DrainNotification(drain_id=str(uuid.uuid4()), created_at=datetime.now(UTC), run_id=run_id, mode=mode, options=options)
+    return write_notification(channel, notification).drain_id
 
 
 def shown(drains: Drains) -> dict[str, Any]:
     """Return the output of ``drain show`` as an object; a public format."""
     rows: list[dict[str, Any]] = []
-    for uuid_, notification in drains.notifications.items():
-        report = drains.reports.get(uuid_)
+    for drain_id, notification in drains.notifications.items():
+        report = drains.reports.get(drain_id)
         if report is None:
             rows.append(
                 {
-                    "uuid": uuid_,
+                    "uuid": drain_id,
                     "runId": notification.run_id,
                     "state": str(DrainState.REQUESTED),
                     "reason": "",
@@ -90,11 +93,11 @@ def shown(drains: Drains) -> dict[str, Any]:
             )
             continue
         row = report.as_object()
-        rows.append({"uuid": uuid_, "runId": report.runs[-1] if report.runs else notification.run_id, "state": str(report.state), **row})
+        rows.append({"uuid": drain_id, "runId": report.runs[-1] if report.runs else notification.run_id, "state": str(report.state), **row})
     rows += [
-        {"uuid": uuid_, "runId": report.runs[-1] if report.runs else None, "state": str(report.state), **report.as_object()}
-        for uuid_, report in drains.reports.items()
-        if uuid_ not in drains.notifications
+        {"uuid": drain_id, "runId": report.runs[-1] if report.runs else None, "state": str(report.state), **report.as_object()}
+        for drain_id, report in drains.reports.items()
+        if drain_id not in drains.notifications
     ]
     result: dict[str, Any] = {"drains": rows}
     if drains.malformed:
@@ -105,11 +108,11 @@ def shown(drains: Drains) -> dict[str, Any]:
 def _cleanup(channel: Channel, *, everything: bool) -> list[str]:
     drains = Drains.read(channel)
     removed = [
-        uuid_
-        for uuid_ in {**drains.notifications, **drains.reports}
-        if everything or uuid_ not in drains.notifications or (uuid_ in drains.reports and drains.reports[uuid_].state.finished)
+        drain_id
+        for drain_id in {**drains.notifications, **drains.reports}
+        if everything or drain_id not in drains.notifications or (drain_id in drains.reports and drains.reports[drain_id].state.finished)
     ]
     # Notifications first: a report without its notification is history, a notification without its report would be a new request.
-    channel.requests.write({uuid_: None for uuid_ in removed if uuid_ in drains.notifications})
-    channel.reports.write({uuid_: None for uuid_ in removed if uuid_ in drains.reports})
+    channel.requests.write({drain_id: None for drain_id in removed if drain_id in drains.notifications})
+    channel.reports.write({drain_id: None for drain_id in removed if drain_id in drains.reports})
     return removed

@@ -6,9 +6,13 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["MalformedMessageError", "Reader", "format_time", "parse_time", "render"]
+__all__ = ["KEY", "MalformedMessageError", "Reader", "format_time", "parse_time", "render"]
+
+
+KEY: Final = "key"
+"""In a field's metadata: its name in JSON, where that is not its own in camelCase."""
 
 
 class MalformedMessageError(ValueError):
@@ -35,7 +39,7 @@ def _camel(name: str) -> str:
 
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {_camel(field.name): _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.metadata.get(KEY, _camel(field.name)): _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, Mapping):

@@ -72,7 +72,7 @@ class ConfigMapStore:
                     continue  # somebody created it between the two requests
         except ApiError as error:
             if error.status == 409:
-                raise ConflictError(f"ConfigMap {self._namespace}/{self._name} was written by somebody else: read it again") from error
+                raise ConflictError(f"ConfigMap {self._namespace}/{self._name} was changed by another writer: read it again") from error
             if error.status == 413 or (error.status == 422 and "Too long" in error.message):
                 raise EntryTooLargeError(
                     f"ConfigMap {self._namespace}/{self._name} would exceed its limit ({error.message}): "

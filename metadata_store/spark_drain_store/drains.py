@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from spark_drain_store.channel import Channel
+from spark_drain_store.compare_and_set import compare_and_set
 from spark_drain_store.messages import DrainNotification, DrainReport
-from spark_drain_store.protocol import ConflictError, Snapshot
+from spark_drain_store.protocol import Snapshot
 
-__all__ = ["DrainAlreadyActiveError", "Drains", "read_notifications", "read_reports", "withdraw_notification", "write_notification"]
-
-_ATTEMPTS = 10
+__all__ = [
+    "DrainAlreadyActiveError",
+    "Drains",
+    "approve_notification",
+    "read_notifications",
+    "read_reports",
+    "withdraw_notification",
+    "write_notification",
+]
 
 
 class DrainAlreadyActiveError(Exception):
-    """Another drain of the same application has not finished; ``uuid`` names it."""
+    """Another drain of the same application has not finished; ``drain_id`` names it."""
 
-    def __init__(self, uuid: str) -> None:
-        super().__init__(f"drain {uuid} of this application is active: wait for its end or withdraw it")
-        self.uuid = uuid
+    def __init__(self, drain_id: str) -> None:
+        super().__init__(f"drain {drain_id} of this application is active: wait for its end or withdraw it")
+        self.drain_id = drain_id
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Drains:
     Parameters
     ----------
     notifications, reports
-        By uuid.
+        By drain id.
     malformed
         What could not be read, one sentence per entry.
     """
@@ -40,8 +48,8 @@ class Drains:
 
     def active(self) -> DrainNotification | None:
         """Return the notification whose drain has not finished, or None."""
-        for uuid, notification in self.notifications.items():
-            report = self.reports.get(uuid)
+        for drain_id, notification in self.notifications.items():
+            report = self.reports.get(drain_id)
             if report is None or not report.state.finished:
                 return notification
         return None
@@ -55,18 +63,18 @@ class Drains:
 
 
 def read_notifications(snapshot: Snapshot) -> tuple[dict[str, DrainNotification], tuple[str, ...]]:
-    """Return the readable notifications by uuid, oldest first, and a sentence for each unreadable entry."""
+    """Return the readable notifications by drain id, oldest first, and a sentence for each unreadable entry."""
     found, bad = [], []
     for key, text in snapshot.entries.items():
         try:
             found.append(DrainNotification.from_json(key, text))
         except ValueError as error:
             bad.append(str(error))
-    return {item.uuid: item for item in sorted(found, key=lambda item: (item.created_at, item.uuid))}, tuple(bad)
+    return {item.drain_id: item for item in sorted(found, key=lambda item: (item.created_at, item.drain_id))}, tuple(bad)
 
 
 def read_reports(snapshot: Snapshot) -> tuple[dict[str, DrainReport], tuple[str, ...]]:
-    """Return the readable reports by uuid and a sentence for each unreadable entry."""
+    """Return the readable reports by drain id and a sentence for each unreadable entry."""
     found, bad = {}, []
     for key, text in snapshot.entries.items():
         try:
@@ -84,7 +92,7 @@ def write_notification(channel: Channel, notification: DrainNotification) -> Dra
     Returns
     -------
     DrainNotification
-        What the store holds now: for a repeated call the earlier notification of the same uuid.
+        What the store holds now: for a repeated call the earlier notification of the same drain.
 
     Raises
     ------
@@ -93,34 +101,42 @@ def write_notification(channel: Channel, notification: DrainNotification) -> Dra
     StoreError
         The store could not be written.
     """
-    for _ in range(_ATTEMPTS):
-        requests = channel.requests.read()
+    held = notification
+
+    def change(requests: Snapshot) -> dict[str, str | None]:
+        nonlocal held
         notifications, _bad = read_notifications(requests)
-        if notification.uuid in notifications:
-            return notifications[notification.uuid]
+        held = notifications.get(notification.drain_id, notification)
+        if held is not notification:
+            return {}
         reports, _bad = read_reports(channel.reports.read())
         active = Drains(notifications, reports, ()).active()
         if active is not None:
-            raise DrainAlreadyActiveError(active.uuid)
-        try:
-            channel.requests.write({notification.uuid: notification.to_json()}, if_version=requests.version)
-        except ConflictError:
-            continue
-        return notification
-    raise ConflictError("the metadata store is written by others all the time: try again")
+            raise DrainAlreadyActiveError(active.drain_id)
+        return {notification.drain_id: notification.to_json()}
+
+    compare_and_set(channel.requests, change)
+    return held
 
 
-def withdraw_notification(channel: Channel, uuid: str) -> DrainNotification | None:
+def withdraw_notification(channel: Channel, drain_id: str) -> DrainNotification | None:
     """Mark a notification as withdrawn and return it; None when there is no such notification."""
-    for _ in range(_ATTEMPTS):
-        requests = channel.requests.read()
-        notifications, _bad = read_notifications(requests)
-        if uuid not in notifications:
-            return None
-        withdrawn = replace(notifications[uuid], withdrawn=True)
-        try:
-            channel.requests.write({uuid: withdrawn.to_json()}, if_version=requests.version)
-        except ConflictError:
-            continue
-        return withdrawn
-    raise ConflictError("the metadata store is written by others all the time: try again")
+    return _replaced(channel, drain_id, partial(replace, withdrawn=True))
+
+
+def approve_notification(channel: Channel, drain_id: str) -> DrainNotification | None:
+    """Mark a notification as approved and return it; None when there is no such notification."""
+    return _replaced(channel, drain_id, partial(replace, approved=True))
+
+
+def _replaced(channel: Channel, drain_id: str, replacement: Callable[[DrainNotification], DrainNotification]) -> DrainNotification | None:
+    written: DrainNotification | None = None
+
+    def change(requests: Snapshot) -> dict[str, str | None]:
+        nonlocal written
+        found = read_notifications(requests)[0].get(drain_id)
+        written = None if found is None else replacement(found)
+        return {} if written is None else {drain_id: written.to_json()}
+
+    compare_and_set(channel.requests, change)
+    return written

@@ -80,7 +80,7 @@ class FileStore:
             before = self._entries()
             present = _digest(before)
             if if_version is not None and if_version != present:
-                raise ConflictError(f"the store {self._folder} was written by somebody else: read it again")
+                raise ConflictError(f"the store {self._folder} was changed by another writer: read it again")
             after = {**before, **{key: value for key, value in changes.items() if value is not None}}
             for key in [key for key, value in changes.items() if value is None]:
                 after.pop(key, None)

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from spark_drain_store.codec import MalformedMessageError, Reader, render
+from spark_drain_store.codec import KEY, MalformedMessageError, Reader, render
 from spark_drain_store.options import DrainOptions
 
 __all__ = [
@@ -23,15 +23,37 @@ __all__ = [
     "DrainReport",
     "DrainState",
     "ExecutorException",
+    "ExecutorState",
     "MalformedMessageError",
     "OperatorReport",
     "QueryReport",
+    "WithdrawalAnswer",
 ]
 
 MESSAGE_VERSION = 1
 
 MOST_EXECUTOR_EXCEPTIONS = 50
 """How many exceptions a report lists at most; with as many, there may be more."""
+
+
+class ExecutorState(StrEnum):
+    """Why an executor did not simply report drained."""
+
+    GONE = "Gone"
+    """It left the application before it could report."""
+    IDLE = "Idle"
+    """It never took a task."""
+    SILENT = "Silent"
+    """It is registered, but its report task did not run there."""
+
+
+class WithdrawalAnswer(StrEnum):
+    """What the agent answers to a withdrawal."""
+
+    WITHDRAWN = "Withdrawn"
+    """The drain is undone, the queries run on."""
+    TOO_LATE = "TooLate"
+    """The point of no return has been passed: the drain goes on to its end."""
 
 
 class DrainState(StrEnum):
@@ -52,7 +74,17 @@ class DrainState(StrEnum):
     @property
     def finished(self) -> bool:
         """Whether the agent has nothing more to do for this drain (a stalled one goes on when its cause is gone)."""
-        return self in (DrainState.DRAINED, DrainState.WITHDRAWN, DrainState.FAILED, DrainState.REJECTED)
+        return self is DrainState.DRAINED or self.given_up
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the agent has ended the drain without draining: another one may begin."""
+        return self in (DrainState.WITHDRAWN, DrainState.FAILED, DrainState.REJECTED)
+
+    @property
+    def forward_only(self) -> bool:
+        """Whether the point of no return has been passed, or may have been: a stalled drain does not say."""
+        return self.beyond_return or self is DrainState.STALLED
 
     @property
     def beyond_return(self) -> bool:
@@ -66,7 +98,7 @@ class DrainNotification:
 
     Parameters
     ----------
-    uuid
+    drain_id
         Identifier of the drain; also its key in the store.
     run_id
         ``spark.app.id`` of the run that is meant; None means the run that sees it first.
@@ -84,7 +116,7 @@ class DrainNotification:
         UTC time of the request.
     """
 
-    uuid: str
+    drain_id: str = field(metadata={KEY: "uuid"})
     created_at: datetime
     run_id: str | None = None
     attempt: int = 1
@@ -114,7 +146,7 @@ class DrainNotification:
         """
         reader = Reader.over(f"drain notification {key!r}", text, MESSAGE_VERSION)
         return cls(
-            uuid=reader.matching("uuid", key),
+            drain_id=reader.matching("uuid", key),
             created_at=reader.time("createdAt"),
             run_id=reader.optional_text("runId"),
             attempt=reader.integer("attempt", 1),
@@ -165,7 +197,7 @@ class QueryReport:
         The resolved policy: ``Reseed``, ``Continue`` or ``Keep``; "" with mode Stop.
     sink
         Spark's description of the sink.
-    fed_by
+    depends_on
         Checkpoint folders of the drained queries whose sinks this query reads: it was drained after them.
     last_batch_id
         Newest committed batch that read data; None when none ever ran.
@@ -193,7 +225,7 @@ class QueryReport:
     checkpoint_location: str = ""
     checkpoint_policy: str = ""
     sink: str = ""
-    fed_by: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
     last_batch_id: int | None = None
     flush_batch_id: int | None = None
     end_offsets: Mapping[str, str] = field(default_factory=dict)
@@ -215,7 +247,7 @@ class QueryReport:
             checkpoint_location=reader.text("checkpointLocation", ""),
             checkpoint_policy=reader.text("checkpointPolicy", ""),
             sink=reader.text("sink", ""),
-            fed_by=reader.text_list("fedBy"),
+            depends_on=reader.text_list("dependsOn"),
             last_batch_id=reader.optional_integer("lastBatchId"),
             flush_batch_id=reader.optional_integer("flushBatchId"),
             end_offsets=reader.text_map("endOffsets"),
@@ -246,7 +278,7 @@ class ExecutorException:
     id
         Spark's executor id.
     state
-        ``Gone`` (left before it could report), ``Idle`` (never took a task) or ``Silent`` (registered, but its task did not run).
+        One of `ExecutorState`; a newer agent may know more.
     detail
         For people.
     """
@@ -262,8 +294,8 @@ class DrainReport:
 
     Parameters
     ----------
-    uuid
-        The notification's uuid; also the key in the store.
+    drain_id
+        The drain's id; also the key in the store.
     runs
         ``spark.app.id`` of each run that worked on this drain, oldest first. More than one after a driver restart.
     state, reason, message
@@ -279,7 +311,7 @@ class DrainReport:
     driver_pod_uid, driver_pod_name
         The pod in which the reporting agent runs; "" outside of Kubernetes.
     withdrawal
-        "" or the answer to a withdrawal: ``Withdrawn`` or ``TooLate``.
+        "" or one of `WithdrawalAnswer`.
     timings
         Seconds spent per step.
     sequence
@@ -290,7 +322,7 @@ class DrainReport:
         UTC time of this write.
     """
 
-    uuid: str
+    drain_id: str = field(metadata={KEY: "uuid"})
     runs: tuple[str, ...]
     state: DrainState
     updated_at: datetime
@@ -317,7 +349,7 @@ class DrainReport:
         """Read the stored form of the entry ``key``; raises `MalformedMessageError`."""
         reader = Reader.over(f"drain report {key!r}", text, MESSAGE_VERSION)
         return cls(
-            uuid=reader.matching("uuid", key),
+            drain_id=reader.matching("uuid", key),
             runs=reader.text_list("runs"),
             state=DrainState(reader.choice("state", tuple(DrainState))),
             updated_at=reader.time("updatedAt"),

@@ -6,21 +6,119 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-__all__ = ["MODES", "DrainOptions", "UnsupportedOptionError"]
+__all__ = ["MODES", "OPTIONS", "DrainOptions", "Option", "UnsupportedOptionError"]
 
 MODES = ("Drain", "CatchUp", "Stop")
 """Drain modes; Samza's DEFAULT is ``Drain``."""
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "incompleteWindows.policy": ("Emit", "SideOutput", "Discard"),
-    "checkpoint.policy": ("Auto", "Reseed", "Continue", "Keep"),
-    "stateLossPolicy": ("Refuse", "Accept"),
-    "execution": ("Immediate", "AfterApproval", "PlanOnly"),
-    "afterDrain": ("Suspend", "Delete", "Keep"),
-}
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One option of a notification, as it is checked and documented.
+
+    Parameters
+    ----------
+    name
+        That of the PipelineDrain's spec, with a dot where the spec nests.
+    description
+        What it decides.
+    values
+        What can be chosen; empty where any text is a value.
+    placeholder
+        With any text: what the text is.
+    default
+        What holds where it is left out: one of the values, or what happens then.
+    with_stop
+        Whether it may be set with mode Stop.
+    """
+
+    name: str
+    description: str
+    values: tuple[str, ...] = ()
+    placeholder: str = ""
+    default: str
+    with_stop: bool = True
+
+
+OPTIONS = (
+    Option(
+        name="queries",
+        description="which queries are drained; with some of them `afterDrain` must be `Keep`",
+        placeholder="names, separated by commas",
+        default="all",
+    ),
+    Option(
+        name="incompleteWindows.policy",
+        description="what becomes of windows that are open: to the query's sink, to a folder of their own, or nowhere",
+        values=("Emit", "SideOutput", "Discard"),
+        default="Emit",
+        with_stop=False,
+    ),
+    Option(
+        name="incompleteWindows.sideOutput.path",
+        description="with `SideOutput`: the folder, below one of `spark.sparkdrain.allowedPaths`",
+        placeholder="a Hadoop URI",
+        default="required with `SideOutput`",
+        with_stop=False,
+    ),
+    Option(
+        name="incompleteWindows.sideOutput.format",
+        description="with `SideOutput`: a format of Spark's DataFrameWriter",
+        placeholder="a format",
+        default="parquet",
+        with_stop=False,
+    ),
+    Option(
+        name="checkpoint.policy",
+        description="how the checkpoint is left for the next version",
+        values=("Auto", "Reseed", "Continue", "Keep"),
+        default="Auto",
+        with_stop=False,
+    ),
+    Option(
+        name="checkpoint.acceptBatchIdRestart",
+        description="with `Reseed`: whether batch ids may start again at 0",
+        values=("true", "false"),
+        default="false",
+        with_stop=False,
+    ),
+    Option(
+        name="checkpoint.retainArchives",
+        description="how many generations are kept below `_drain/`",
+        placeholder="a whole number",
+        default="all are kept",
+        with_stop=False,
+    ),
+    Option(
+        name="stateLossPolicy",
+        description="whether a drain may forget state that an infinite watermark does not emit",
+        values=("Refuse", "Accept"),
+        default="Refuse",
+    ),
+    Option(
+        name="stateExport.path",
+        description="where keyed state is written before it is flushed, below one of `spark.sparkdrain.allowedPaths`",
+        placeholder="a Hadoop URI",
+        default="no export",
+    ),
+    Option(
+        name="execution",
+        description="carry the plan out at once, once it is approved, or only report it",
+        values=("Immediate", "AfterApproval", "PlanOnly"),
+        default="Immediate",
+    ),
+    Option(
+        name="afterDrain",
+        description="what becomes of the application; the agent only looks for `Keep`, with which the application goes on",
+        values=("Suspend", "Delete", "Keep"),
+        default="Suspend",
+    ),
+)
+"""Every option that there is, in the order of the PipelineDrain's spec."""
+
+_OPTIONS: Mapping[str, Option] = {option.name: option for option in OPTIONS}
 _SIDE_OUTPUT = ("incompleteWindows.sideOutput.path", "incompleteWindows.sideOutput.format")
-_NOT_WITH_STOP = ("incompleteWindows.policy", *_SIDE_OUTPUT, "checkpoint.policy", "checkpoint.retainArchives")
-_TEXTS = (*_SIDE_OUTPUT, "stateExport.path")
+_RESTART = "checkpoint.acceptBatchIdRestart"
 
 
 class UnsupportedOptionError(ValueError):
@@ -45,6 +143,8 @@ class DrainOptions:
         With ``SideOutput``: the folder for the incomplete windows and the format of Spark's DataFrameWriter.
     checkpoint_policy
         ``Auto``, ``Reseed``, ``Continue`` or ``Keep``; not with mode Stop.
+    accept_batch_id_restart
+        With ``Reseed``: whether the next version's batch ids may start again at 0.
     retain_archives
         How many generations to keep under ``_drain``; None keeps all.
     state_loss_policy
@@ -63,6 +163,7 @@ class DrainOptions:
     side_output_path: str | None = None
     side_output_format: str = "parquet"
     checkpoint_policy: str = "Auto"
+    accept_batch_id_restart: bool = False
     retain_archives: int | None = None
     state_loss_policy: str = "Refuse"
     state_export_path: str | None = None
@@ -80,37 +181,50 @@ class DrainOptions:
         """
         if mode not in MODES:
             raise UnsupportedOptionError(f"mode {mode!r} must be one of {', '.join(MODES)}")
-        known = {*_CHOICES, *_TEXTS, "queries", "checkpoint.retainArchives"}
         for name, value in options.items():
-            if name not in known:
-                raise UnsupportedOptionError(f"option {name!r} (value {value!r}) is not known; known are {', '.join(sorted(known))}")
-            if name in _CHOICES and value not in _CHOICES[name]:
-                raise UnsupportedOptionError(f"option {name!r} must be one of {', '.join(_CHOICES[name])}, not {value!r}")
-            if name in _TEXTS and not value.strip():
-                raise UnsupportedOptionError(f"option {name!r} must not be empty")
-            if mode == "Stop" and name in _NOT_WITH_STOP:
-                raise UnsupportedOptionError(
-                    f"option {name!r} (value {value!r}) must be absent with mode Stop, which keeps state and checkpoint as they are"
-                )
-        incomplete_windows = options.get("incompleteWindows.policy", "Emit")
+            _check(mode, name, value)
+        if options.get(_RESTART) == "true" and options.get("checkpoint.policy") != "Reseed":
+            raise UnsupportedOptionError(
+                f"option {_RESTART!r} may only be true when 'checkpoint.policy' is Reseed, not {_chosen('checkpoint.policy', options)}"
+            )
+        incomplete_windows = _chosen("incompleteWindows.policy", options)
         _check_side_output(incomplete_windows, options)
         return cls(
             mode=mode,
             queries=_names(options.get("queries")),
             incomplete_windows=incomplete_windows,
             side_output_path=options.get("incompleteWindows.sideOutput.path"),
-            side_output_format=options.get("incompleteWindows.sideOutput.format", "parquet"),
-            checkpoint_policy=options.get("checkpoint.policy", "Auto"),
+            side_output_format=_chosen("incompleteWindows.sideOutput.format", options),
+            checkpoint_policy=_chosen("checkpoint.policy", options),
+            accept_batch_id_restart=_chosen(_RESTART, options) == "true",
             retain_archives=_count("checkpoint.retainArchives", options.get("checkpoint.retainArchives")),
-            state_loss_policy=options.get("stateLossPolicy", "Refuse"),
+            state_loss_policy=_chosen("stateLossPolicy", options),
             state_export_path=options.get("stateExport.path"),
-            execution=options.get("execution", "Immediate"),
-            after_drain=options.get("afterDrain", "Suspend"),
+            execution=_chosen("execution", options),
+            after_drain=_chosen("afterDrain", options),
         )
 
     def described(self) -> dict[str, str]:
         """Return every option with its resolved value, for plans and status."""
         return {field.name: str(getattr(self, field.name)) for field in fields(self)}
+
+
+def _chosen(name: str, options: Mapping[str, str]) -> str:
+    return options.get(name, _OPTIONS[name].default)
+
+
+def _check(mode: str, name: str, value: str) -> None:
+    if name not in _OPTIONS:
+        raise UnsupportedOptionError(f"option {name!r} (value {value!r}) is not known; known are {', '.join(sorted(_OPTIONS))}")
+    option = _OPTIONS[name]
+    if option.values and value not in option.values:
+        raise UnsupportedOptionError(f"option {name!r} must be one of {', '.join(option.values)}, not {value!r}")
+    if name in (*_SIDE_OUTPUT, "stateExport.path") and not value.strip():
+        raise UnsupportedOptionError(f"option {name!r} must not be empty")
+    if mode == "Stop" and not option.with_stop:
+        raise UnsupportedOptionError(
+            f"option {name!r} (value {value!r}) must be absent with mode Stop, which keeps state and checkpoint as they are"
+        )
 
 
 def _check_side_output(policy: str, options: Mapping[str, str]) -> None:

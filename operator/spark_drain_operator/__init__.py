@@ -1,4 +1,4 @@
-"""The operator: reconciles PipelineDrain objects.
+"""The operator: brings PipelineDrains from request to end.
 
-Layers, each of which may only use those to its right: handlers, reconcile, applications, storage, models.
+Layers, each of which may only use those to its right: handlers, kinds, engine and applications, storage.
 """

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import cast
 
-from spark_drain_agent.filesystem import CheckpointFiles
+from spark_drain_agent.checkpoint.files import CheckpointFiles
 
 
 class Folder:
@@ -16,6 +16,9 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.root = str(path)
+
+    def elsewhere(self, root: str) -> CheckpointFiles:
+        return files_in(Path(root.removeprefix("file:")))
 
     def uri(self, name: str) -> str:
         return f"file:{self.path / name}"

@@ -113,17 +113,17 @@ class Drains:
         return out.getvalue().strip()
 
     def write(self, mode: str = "Drain", run_id: str | None = None, **options: str) -> str:
-        """Request a drain; ``__`` in an option's name stands for its dot. Returns the uuid."""
+        """Request a drain; ``__`` in an option's name stands for its dot. Returns its id."""
         pairs = [part for name, value in options.items() for part in ("--option", f"{name.replace('__', '.')}={value}")]
         return self._command("write", "--mode", mode, *(["--run-id", run_id] if run_id else []), *pairs)
 
-    def show(self, uuid: str) -> dict[str, Any]:
+    def show(self, drain_id: str) -> dict[str, Any]:
         """Return one drain as ``drain show`` prints it."""
-        return next(drain for drain in json.loads(self._command("show"))["drains"] if drain["uuid"] == uuid)
+        return next(drain for drain in json.loads(self._command("show"))["drains"] if drain["uuid"] == drain_id)
 
-    def withdraw(self, uuid: str) -> None:
+    def withdraw(self, drain_id: str) -> None:
         """Ask for a drain to be undone."""
-        self._command("withdraw", uuid)
+        self._command("withdraw", drain_id)
 
     def clean_up(self, *, everything: bool = False) -> None:
         """Remove finished drains."""
@@ -141,17 +141,17 @@ class Drains:
             for lock in locks:
                 lock.rmdir()
 
-    def reaches(self, uuid: str, *states: str, reason: str | None = None, driver: Driver | None = None) -> dict[str, Any]:
+    def reaches(self, drain_id: str, *states: str, reason: str | None = None, driver: Driver | None = None) -> dict[str, Any]:
         """Wait until a drain is in one of some states, and return it; fails when it ends in another."""
 
         def look() -> dict[str, Any] | None:
-            drain = self.show(uuid)
+            drain = self.show(drain_id)
             if drain["state"] in states and reason in (None, drain["reason"]):
                 return drain
             assert drain["state"] not in ("Drained", "Withdrawn", "Failed", "Rejected", "Stalled"), drain
             return None
 
-        return eventually(look, f"drain {uuid} to be {' or '.join(states)} {reason or ''}", alive=driver)
+        return eventually(look, f"drain {drain_id} to be {' or '.join(states)} {reason or ''}", alive=driver)
 
 
 class Driver:
@@ -190,7 +190,7 @@ class Driver:
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.session.timeZone": "UTC",
-            "spark.sparkdrain.claimSeconds": "1",
+            "spark.sparkdrain.leaseSeconds": "1",
             **(confs or {}),
         }
         submit = [*(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"]
@@ -229,10 +229,14 @@ class Driver:
         """Wait for the driver to end by itself, and return its exit code."""
         return self._process.wait(seconds)
 
+    def terminate(self) -> None:
+        """Send SIGTERM, as Kubernetes does to a pod that it deletes."""
+        self._process.terminate()
+
     def close(self) -> None:
         """End the driver if it still runs."""
         if self.running:
-            self._process.terminate()
+            self.terminate()
             try:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:

@@ -15,6 +15,7 @@ class FickleStore(MemoryStore):
         super().__init__()
         self.away = False
         self.refused = 0
+        self.written: list[Mapping[str, str | None]] = []
 
     def _check(self) -> None:
         if self.away:
@@ -27,6 +28,7 @@ class FickleStore(MemoryStore):
 
     def write(self, changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
         self._check()
+        self.written.append(changes)
         return super().write(changes, if_version=if_version)
 
 

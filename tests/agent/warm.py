@@ -13,10 +13,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
-from spark_drain_agent import attachment, hooks
-from spark_drain_agent.agent import Agent
-from spark_drain_agent.hold import Phase
-from spark_drain_agent.queries import QueryRegistry
+from spark_drain_agent.driver import attach, pyspark_hooks
+from spark_drain_agent.driver.agent import Agent
+from spark_drain_agent.gate import Phase
+from spark_drain_agent.queries.registry import QueryRegistry
 
 from tests.agent.harness import Drains, eventually
 from tests.support.own_jvm import own_jvm, small_session
@@ -43,28 +43,28 @@ class Warm:
     @property
     def agent(self) -> Agent:
         """The agent of this process."""
-        found = attachment.current_agent()
+        found = attach.current_agent()
         assert found is not None
         return found
 
     def drain(self, mode: str = "Drain", **options: str) -> dict[str, Any]:
         """Drain all queries, and let the application go on; returns the drain as it was reported."""
-        with self.requested(mode, **options) as uuid:
-            return self.drains.reaches(uuid, "Drained")
+        with self.requested(mode, **options) as drain_id:
+            return self.drains.reaches(drain_id, "Drained")
 
     def refused(self, mode: str = "Drain", **options: str) -> tuple[str, str]:
         """Ask for a drain that is rejected; returns reason and message."""
-        with self.requested(mode, **options) as uuid:
-            drain = self.drains.reaches(uuid, "Rejected")
+        with self.requested(mode, **options) as drain_id:
+            drain = self.drains.reaches(drain_id, "Rejected")
             return drain["reason"], drain["message"]
 
     @contextmanager
     def requested(self, mode: str = "Drain", **options: str) -> Iterator[str]:
         """Request a drain while main waits for its queries; at the end the notification is removed."""
         with self.agent.gate.user_waits():
-            uuid = self.drains.write(mode, **options)
+            drain_id = self.drains.write(mode, **options)
             try:
-                yield uuid
+                yield drain_id
             finally:
                 self.drains.clean_up(everything=True)
         self.let_go()
@@ -88,10 +88,11 @@ class Warm:
 
 HOOKED = (
     (SparkSession, ("__init__", "stop")),
+    (SparkSession.Builder, ("getOrCreate", "create")),
     (SparkContext, ("stop",)),
     (DataStreamWriter, ("start", "toTable")),
-    (StreamingQuery, ("awaitTermination", "isActive", "stop")),
-    (StreamingQueryManager, ("awaitAnyTermination",)),
+    (StreamingQuery, ("awaitTermination", "isActive", "stop", "processAllAvailable", "exception")),
+    (StreamingQueryManager, ("awaitAnyTermination", "active", "get", "resetTerminated")),
 )
 
 
@@ -103,11 +104,11 @@ def warm_session(base: Path, **confs: str) -> Iterator[Warm]:
         for holder, names in HOOKED:
             for name in names:
                 patch.setattr(holder, name, vars(holder)[name])
-        patch.setattr(hooks, "_installed", False)
-        patch.setattr(attachment, "_agent", None)
+        patch.setattr(pyspark_hooks, "_installed", False)
+        patch.setattr(attach, "_agent", None)
         warm = Warm(partial(small_session, base, {"spark.sparkdrain.store": drains.location, **confs}), drains)
         try:
-            attachment.attach(warm.session)
+            attach.attach(warm.session)
             yield warm
         finally:
             warm.session.stop()

@@ -13,7 +13,8 @@ from tests.operator.conftest import World
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import ROOT, ApiServer, eventually
+from tests.support.apiserver import ROOT, ApiServer
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
 
@@ -59,9 +60,9 @@ def test_a_drain_with_nothing_but_the_granted_rights(
     try:
         uid = world.application.create().start()
         agent = ScriptedAgent(agent_client, installed, "spark-one", uid)
-        uuid = world.create_drain()
+        drain_id = world.create_drain()
         agent.await_notification()
-        agent.drain(uuid)
+        agent.drain(drain_id)
         world.application.obey_suspend()
         world.await_phase("Drained")
         eventually(lambda: ("Normal", "Drained") in world.events(), what="the last Event")

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
-from spark_drain_operator.models.clock import now
-from spark_drain_operator.models.reasons import ConditionType, Phase
-from spark_drain_operator.models.spec import DrainSpec
-from spark_drain_operator.models.status import DrainStatus
+from spark_drain_operator.clock import now
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase
+from spark_drain_operator.kinds.drain.spec import DrainSpec
+from spark_drain_operator.kinds.drain.status import DrainStatus
 
 CRD = yaml.load((Path(__file__).resolve().parents[2] / "crds/pipelinedrain.yaml").read_text(), Loader=yaml.CSafeLoader)
 VERSION = CRD["spec"]["versions"][0]
 SCHEMA = VERSION["schema"]["openAPIV3Schema"]
-SWITCHES = {".spec.approved", ".spec.cancel"}  # true only once: a state machine of two states needs no enum
+SWITCHES = {".spec.approved", ".spec.cancel", ".spec.checkpoint.acceptBatchIdRestart"}  # consent: there is no third answer to it
 Field = tuple[str, dict[str, Any]]
 
 
@@ -66,7 +66,7 @@ def test_numbers_are_whole_bounded_and_sized() -> None:
     assert all("maximum" in schema for _, schema in spec)
 
 
-def test_booleans_are_the_two_switches() -> None:
+def test_booleans_are_the_switches() -> None:
     assert {path for path, schema in OURS if schema.get("type") == "boolean"} == SWITCHES
 
 
@@ -160,7 +160,7 @@ def test_every_field_of_the_spec_is_read() -> None:
         "mode": "CatchUp",
         "queries": ["a", "b"],
         "incompleteWindows": {"policy": "SideOutput", "sideOutput": {"path": "p", "format": "f"}},
-        "checkpoint": {"policy": "Keep", "retainArchives": 0},
+        "checkpoint": {"policy": "Reseed", "acceptBatchIdRestart": True, "retainArchives": 0},
         "stateLossPolicy": "Accept",
         "stateExport": {"path": "e"},
         "execution": "PlanOnly",
@@ -182,7 +182,8 @@ def test_every_field_of_the_spec_is_read() -> None:
         "incompleteWindows.policy": "SideOutput",
         "incompleteWindows.sideOutput.path": "p",
         "incompleteWindows.sideOutput.format": "f",
-        "checkpoint.policy": "Keep",
+        "checkpoint.policy": "Reseed",
+        "checkpoint.acceptBatchIdRestart": "true",
         "checkpoint.retainArchives": "0",
         "stateLossPolicy": "Accept",
         "stateExport.path": "e",

@@ -25,6 +25,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "stop": {"mode": "Stop", "stateExport": {"path": "s3a://bucket/state"}},
     "subset": {"queries": ["a", "b"], "afterDrain": "Keep"},
     "archives": {"checkpoint": {"retainArchives": 0}},
+    "batch ids start again": {"checkpoint": {"policy": "Reseed", "acceptBatchIdRestart": True}},
     "approved at once": {"execution": "AfterApproval", "approved": True},
     "not approved": {"approved": False},
     "cancelled at once": {"cancel": True},
@@ -60,6 +61,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "windows without policy": ({"incompleteWindows": {}}, "spec.incompleteWindows.policy: Required"),
     "empty checkpoint": ({"checkpoint": {}}, "spec.checkpoint"),
     "checkpoint policy": ({"checkpoint": {"policy": "Delete"}}, "spec.checkpoint.policy: Unsupported value"),
+    "batch ids start again with Auto": (
+        {"checkpoint": {"acceptBatchIdRestart": True}},
+        "`acceptBatchIdRestart` may only be true when `policy` is Reseed",
+    ),
     "negative archives": ({"checkpoint": {"retainArchives": -1}}, "spec.checkpoint.retainArchives: Invalid value"),
     "state loss": ({"stateLossPolicy": "Maybe"}, "spec.stateLossPolicy: Unsupported value"),
     "export without path": ({"stateExport": {}}, "spec.stateExport.path: Required"),

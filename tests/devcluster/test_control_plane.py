@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from devcluster import holding
 from devcluster.api import RunningControlPlane, control_plane
 from devcluster.paths import REPOSITORY
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
 
@@ -105,10 +105,7 @@ def test_daemons_end_with_a_killed_holder(tmp_path: Path) -> None:
 
 
 def _await_end(pids: list[int]) -> None:
-    deadline = time.monotonic() + 10
-    while alive := [pid for pid in pids if Path(f"/proc/{pid}/exe").exists() and _is_running(pid)]:
-        assert time.monotonic() < deadline, f"still alive: {alive}"
-        time.sleep(0.05)
+    eventually(lambda: not [pid for pid in pids if Path(f"/proc/{pid}/exe").exists() and _is_running(pid)], f"none of {pids} is alive", 10)
 
 
 def _is_running(pid: int) -> bool:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from devcluster import holding
 from devcluster.embedded.layout import NODES
 from devcluster.paths import REPOSITORY, clusters_dir
 from tests.devcluster import machine_state
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -133,10 +135,7 @@ def test_a_killed_kubelet_comes_back_with_up_and_its_pod_lives_on(pods: Cluster)
     client = holding.Client(clusters_dir() / NAME)
     for name in ("kubelet-node2", "containerd-node2"):
         client.signal(name, signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while "kubelet-node2" in client.running():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: "kubelet-node2" not in client.running(), "the kubelet is gone", 10)
     pods.up()
     assert pods.container_of("node2") == before
     assert pods.answer_of("on-node2") == "alive\n"
@@ -156,12 +155,13 @@ def test_objects_and_images_survive_nothing_else_does_and_a_warm_start_is_quick(
     assert seconds <= 40
     assert (clusters_dir() / NAME / "kubeconfig").read_text() == config
     assert pods.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
+
+    def renewed(node: str) -> bool:
+        return pods.container_of(node) != before[node]
+
     # As after a power cut: containers are started anew, in the same pods.
-    deadline = time.monotonic() + 120
     for node in NODES:
-        while pods.container_of(node.name) == before[node.name]:
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
+        eventually(partial(renewed, node.name), f"{node.name} has started its container anew", 120, every=0.5)
         pods.kubectl("wait", "--for=condition=Ready", f"pod/on-{node.name}", "--timeout=90s")
         assert pods.answer_of(f"on-{node.name}") == "alive\n"
     pods.kubectl("delete", "pod", "--all", "--now")
@@ -242,10 +242,7 @@ def test_builds_leave_no_mount(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("ARG BASE_IMAGE=python:3.11-slim-bookworm\nFROM ${BASE_IMAGE}\nRUN sleep 61.25\nUSER 1000\n")
     command = [sys.executable, "-m", "devcluster", "load-image", "killed:dev", "--name", NAME, "--dockerfile", str(tmp_path / "Dockerfile")]
     build = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while not machine_state.processes_that_mention(str(tmp_path)) or not _sleeping():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    eventually(lambda: machine_state.processes_that_mention(str(tmp_path)) and _sleeping(), "the build sleeps", every=0.2)
     os.killpg(build.pid, signal.SIGKILL)
     build.wait()
     assert machine_state.mounts() == before

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from devcluster import holder, holding
 from devcluster.errors import DevclusterError
 from devcluster.holding import Client
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -31,13 +31,6 @@ def client(folder: Path) -> Iterator[Client]:
         process.stdin.close()
 
 
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def gone(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
@@ -51,14 +44,14 @@ def test_a_daemon_is_started_once_and_again_after_it_died(client: Client) -> Non
     client.start("sleeper", ["sleep", "300"])
     assert client.running() == {"sleeper": first}
     client.signal("sleeper", signal.SIGKILL)
-    until(lambda: client.running() == {})
+    eventually(lambda: client.running() == {})
     client.start("sleeper", ["sleep", "300"])
     assert client.running()["sleeper"] != first
 
 
 def test_what_a_daemon_last_said_is_in_the_error(client: Client) -> None:
     client.start("talker", ["sh", "-c", 'echo "$WORD in $PWD" >&2; exit 3'], {"WORD": "spoken"})
-    until(lambda: client.running() == {})
+    eventually(lambda: client.running() == {})
     with pytest.raises(DevclusterError, match=rf"talker ended with 3, see .*\nspoken in {client.folder}"):
         client.check("talker")
     client.check("another")
@@ -66,7 +59,7 @@ def test_what_a_daemon_last_said_is_in_the_error(client: Client) -> None:
 
 def test_a_program_that_is_not_there_is_named(client: Client) -> None:
     client.start("nothing", ["/no/such/program"])
-    until(lambda: client.running() == {})
+    eventually(lambda: client.running() == {})
     with pytest.raises(DevclusterError, match=r"nothing ended with 127, see .*\n/no/such/program: .*No such file"):
         client.check("nothing")
 
@@ -75,7 +68,7 @@ def test_daemons_end_with_the_holder(client: Client, folder: Path) -> None:
     client.start("sleeper", ["sleep", "300"])
     pid = client.running()["sleeper"]
     assert holding.end(folder)
-    until(lambda: gone(pid))
+    eventually(lambda: gone(pid))
     assert holding.holder_pid(folder) is None
     assert not holding.end(folder)
 

@@ -1,8 +1,7 @@
 """Short runs of the flights job, and what is kept of them."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,17 +14,18 @@ from demo.feeds import Feeds
 from demo.job import EXECUTORS, FlightsJob, Settings, reached
 from demo.killing import POD, Killer
 from demo.view import running
+from tests.support.waiting import eventually
 from tools import spark_java
 
 FLIGHTS = 6_000
 DRAIN_AFTER = 2_000
-# Lives of a minute: good code is not worth its compilation, nor a claim of quarter of a minute its wait. Two executors are enough to begin
+# Lives of a minute: good code is not worth its compilation, nor a lease of quarter of a minute its wait. Two executors are enough to begin
 # with, and a third one may never be there.
 _CONF = {
     "spark.driver.extraJavaOptions": spark_java.QUICK,
     "spark.executor.extraJavaOptions": spark_java.QUICK,
     "spark.scheduler.minRegisteredResourcesRatio": "0.6",
-    "spark.sparkdrain.claimSeconds": "5",
+    "spark.sparkdrain.leaseSeconds": "5",
 }
 _START_SECONDS = 240.0
 _READ_SECONDS = 180.0
@@ -66,9 +66,11 @@ def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0) -> 
     run = Run(job, feed)
     try:
         job.start("v1", idle=idle)
-        _until(lambda: len(running(feed, "executor")) == EXECUTORS, "both executors run", _START_SECONDS)
+        eventually(lambda: len(running(feed, "executor")) == EXECUTORS, "both executors run", _START_SECONDS, every=0.5)
         job.start_producer()
-        _until(lambda: sum(reached(feed.seen("v1")).values()) >= DRAIN_AFTER, f"v1 has read {DRAIN_AFTER} flights", _READ_SECONDS)
+        eventually(
+            lambda: sum(reached(feed.seen("v1")).values()) >= DRAIN_AFTER, f"v1 has read {DRAIN_AFTER} flights", _READ_SECONDS, every=0.5
+        )
         run.pods = job.kubectl.get("pods", "--selector=spark-role")["items"]
         yield run
     finally:
@@ -82,7 +84,12 @@ def drain_and_replace(run: Run) -> None:
     _drain(run, "v1", _DRAIN_SECONDS)
     _look(run)
     job.start("v2", max_offsets=FLIGHTS // 3)  # it has nothing to be caught in the middle of
-    _until(lambda: sum(reached(feed.seen("v2")).values()) == FLIGHTS, f"v2 has read up to flight {FLIGHTS}", _START_SECONDS + _READ_SECONDS)
+    eventually(
+        lambda: sum(reached(feed.seen("v2")).values()) == FLIGHTS,
+        f"v2 has read up to flight {FLIGHTS}",
+        _START_SECONDS + _READ_SECONDS,
+        every=0.5,
+    )
     _drain(run, "v2", _DRAIN_SECONDS)
 
 
@@ -112,15 +119,8 @@ def _look(run: Run) -> None:
     kubectl = run.job.kubectl
     now = kubectl.get("pods", "--selector=spark-role")["items"]
     run.left = [pod["metadata"]["name"] for pod in now if pod["status"]["phase"] in ("Pending", "Running")]
-    run.requests_left = list(kubectl.get("configmap", "sparkapplication-flights-drain-requests").get("data") or {})
+    run.requests_left = list(kubectl.get("configmap", "sparkapplication-flights-agent-requests").get("data") or {})
     run.application = kubectl.get(feeds.APPLICATIONS, "flights")
     run.listed = kubectl.run("get", "pdr")
     run.described = kubectl.run("describe", "pdr", "flights-v1")
     run.events = kubectl.get("events", "--field-selector=involvedObject.name=flights-v1")["items"]
-
-
-def _until(done: Callable[[], bool], what: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.5)

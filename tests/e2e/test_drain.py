@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from spark_drain_agent.ranges import format_ranges
+from spark_drain_store.ranges import format_ranges
 
 from demo import batches, dataset
 from demo.cluster import Cluster

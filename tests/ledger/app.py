@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from spark_drain_agent import is_drain_pane, trace
+from spark_drain_agent import is_drain_pane, milestones
 
 source, base, version, *files = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
 shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False, "queries": ["ledger"]}
@@ -37,16 +37,16 @@ def writer(name: str) -> Callable[[DataFrame, int], None]:
     def write(batch: DataFrame, batch_id: int) -> None:
         pane = is_drain_pane()
         if pane:
-            trace.reached("before-sink-write")
+            milestones.reached("before-sink-write")
             hesitate()
         query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         told = {"query": name, "version": version, "drain_pane": pane}
-        rows = [{"ids": row["ids"], "count": row["count"], **told} for row in batch.collect()]
+        rows = [{**row.asDict(), **told} for row in batch.select("ids", "count", "emitted").collect()]
         part = out / f".{query_id}-{batch_id}"
         part.write_text(json.dumps(rows))
         part.rename(out / f"{query_id}-{batch_id}.json")
         if pane:
-            trace.reached("after-sink-write")
+            milestones.reached("after-sink-write")
 
     return write
 
@@ -65,12 +65,16 @@ events = (
     .json(source)
     .withWatermark("at", f"{shape['delay']} seconds")
 )
-window = (F.session_window if shape["sessions"] else F.window)("at", f"{shape['width'][version]} seconds")
+window = (F.session_window if shape["sessions"] else F.window)("at", f"{shape['width'][version]} seconds").alias("window")
 if version == "v1":
     grouped = events.groupBy(window, "key")
 else:
     grouped = events.groupBy(window, (F.col("id") % 3).alias("third"), F.length("key").alias("width"))
-counted = grouped.agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
+counted = (
+    grouped.agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
+    .where("window.end > current_timestamp() - interval 10000 days")
+    .withColumn("emitted", F.unix_timestamp(F.current_timestamp()))
+)
 queries: list[StreamingQuery] = []
 failures: dict[str, str] = {}
 
@@ -90,7 +94,7 @@ def note_failure(name: str, action: Callable[[], object]) -> None:
 
 for name in shape["queries"]:
     note_failure(name, partial(start, name))
-trace.reached("all-started")
+milestones.reached("all-started")
 for query in queries:
     note_failure(query.name, query.awaitTermination)
 if failures:

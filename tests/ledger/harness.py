@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from tools import spark_java
 
 HERE = Path(__file__).parent
 _CRASH_SECONDS = 180
+_RECENTLY_SECONDS = 3600
 EVENTS = 600
 FILES = 8
 
@@ -48,6 +50,8 @@ class Ledger:
         self.rows = self.written + self.aside
         self.seen = Counter(i for row in self.rows for i in row["ids"])
         assert all(row["count"] == len(row["ids"]) for row in self.rows)
+        now = time.time()
+        assert all(now - _RECENTLY_SECONDS < row["emitted"] < now for row in self.rows), "a batch did not see the real clock"
 
     def verdict(self) -> str:
         lost = [i for i in range(self._events) if self.seen[i] == 0]
@@ -62,6 +66,29 @@ EXACT = f"records={EVENTS} lost=0 doubled=0"
 
 
 @dataclass(frozen=True)
+class Spark:
+    """What a driver runs on.
+
+    Parameters
+    ----------
+    packages
+        Folder with another pyspark than the locked one.
+    jars
+        For Spark.
+    """
+
+    packages: Path | None = None
+    jars: tuple[str, ...] = ()
+
+    def environment(self) -> dict[str, str]:
+        """Return what its process needs."""
+        if self.packages is None:
+            return {"JDK_JAVA_OPTIONS": spark_java.options(), "PYSPARK_SUBMIT_ARGS": spark_java.submit_arguments(self.jars)}
+        submit = {"PYSPARK_SUBMIT_ARGS": spark_java.submit_arguments(self.jars)} if self.jars else {}
+        return {"JDK_JAVA_OPTIONS": spark_java.QUICK, "PYTHONPATH": str(self.packages), **submit}
+
+
+@dataclass(frozen=True)
 class Crash:
     """How a driver is killed.
 
@@ -73,11 +100,20 @@ class Crash:
         See crash_driver.py.
     options
         Of the drain.
+    app
+        The application, and its arguments after INPUT, BASE and VERSION.
+    spark
+        What it runs on.
+    version
+        Of the pipeline; any other than v1 is not drained.
     """
 
     flush: str
     when: str
     options: tuple[str, ...] = ()
+    app: tuple[str, ...] = (str(HERE / "app.py"),)
+    spark: Spark = Spark()
+    version: str = "v1"
 
     def __str__(self) -> str:
         return f"{self.flush}-{self.when}"
@@ -94,9 +130,10 @@ class Crash:
         (base / "shape.json").write_text(json.dumps({"queries": self.queries}))
         scratch = base.with_name("scratch")  # what a killed Spark leaves behind goes away with the test's folder
         scratch.mkdir(exist_ok=True)
-        options = f"-Djava.io.tmpdir={scratch} {spark_java.options()}"
-        environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "JDK_JAVA_OPTIONS": options}
-        environment["PYSPARK_SUBMIT_ARGS"] = spark_java.submit_arguments()
+        environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch)} | self.spark.environment()
+        environment["JDK_JAVA_OPTIONS"] += f" -Djava.io.tmpdir={scratch}"
+        environment["LEDGER_APP"] = json.dumps(self.app)
+        environment["LEDGER_VERSION"] = self.version
         with (base / "crash.log").open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, str(HERE / "crash_driver.py"), self.when, self.flush, str(source), str(base), *self._options(base)],
@@ -119,12 +156,6 @@ class Crash:
         return [option.format(base=base) for option in self.options]
 
 
-def _environment(packages: Path | None) -> dict[str, str]:
-    if packages is None:
-        return {"JDK_JAVA_OPTIONS": spark_java.options(), "PYSPARK_SUBMIT_ARGS": spark_java.submit_arguments()}
-    return {"JDK_JAVA_OPTIONS": spark_java.QUICK, "PYTHONPATH": str(packages)}
-
-
 class Restarter:
     """A process that starts the pipeline again in a warm JVM; see restarter.py.
 
@@ -132,11 +163,11 @@ class Restarter:
     ----------
     log
         For what it prints.
-    packages
-        Folder with another pyspark than the locked one.
+    spark
+        What it runs on.
     """
 
-    def __init__(self, log: Path, packages: Path | None = None) -> None:
+    def __init__(self, log: Path, spark: Spark = Spark()) -> None:
         self._log = log
         self._stream = log.open("w")
         self._process = subprocess.Popen(
@@ -145,7 +176,7 @@ class Restarter:
             stdout=subprocess.PIPE,
             stderr=self._stream,
             text=True,
-            env=os.environ | _environment(packages),
+            env=os.environ | {"SPARK_LOCAL_DIRS": str(log.parent)} | spark.environment(),
         )
 
     def run(self, run: str, version: str, source: Path, base: Path, goal: str, **more: Any) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 Commands: {"arguments": [...]} runs the agent's command line; {"run": "plain"|"agent", "version", "input", "base",
 "goal": "finish"|"consume"} starts the pipeline. ``finish`` ends when the drain that is in the store is Drained; ``consume`` waits until
-all input is read and then drains; ``snapshot`` drains after "batches", and copies BASE to "copy" when the drain passes "point", which is
-what kill -9 would leave behind then. Answers {"outcome", "detail", "points"} on stdout, where the points are those that were passed.
+all input is read and then drains; ``cut`` drains after "batches"; ``snapshot`` does that and copies BASE to "copy" when the drain passes
+"point", which is what kill -9 would leave behind then. A command may have an "app" of its own, with its arguments after INPUT, BASE and
+VERSION, and the drain's "options". Answers {"outcome", "detail", "points", "drain"} on stdout: the points that were passed, and what was
+reported of the drain.
 """
 
 import contextlib
@@ -21,9 +23,10 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from spark_drain_agent import launcher, trace
-from spark_drain_agent.attachment import current_agent, install_hooks
-from spark_drain_agent.bypass import as_agent
+from spark_drain_agent import milestones
+from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.cli import run_script
+from spark_drain_agent.driver.attach import current_agent, install_hooks
 from spark_drain_store import DrainState, open_channel
 from spark_drain_store.cli import main as drain_command
 from spark_drain_store.drains import Drains
@@ -56,9 +59,19 @@ def consumed() -> bool:
 def drained(store: str) -> bool:
     # The killed run may have reported the end already: only this run's word counts.
     agent, drains = current_agent(), Drains.read(open_channel(store))
-    return agent is not None and any(
-        report.state is DrainState.DRAINED and report.runs[-1] == agent.identity.run_id for report in drains.reports.values()
-    )
+    if agent is None:
+        return False
+    states = {report.state for report in drains.reports.values() if report.runs[-1] == agent.identity.run_id}
+    if states & {DrainState.FAILED, DrainState.REJECTED}:
+        raise TimeoutError("the drain")
+    return DrainState.DRAINED in states
+
+
+def stop_queries() -> None:
+    session = SparkSession._instantiatedSession
+    assert session is not None
+    for query in session.streams.active:
+        query.stop()
 
 
 def application_waits() -> bool:
@@ -68,6 +81,7 @@ def application_waits() -> bool:
 
 
 passed: list[str] = []
+reports: list[dict[str, Any]] = []
 snapshot: dict[str, Any] = {}
 """The command that wants one, while it runs."""
 
@@ -84,35 +98,37 @@ def control(command: dict[str, Any], store: str, failures: list[str], over: thre
             if command["goal"] == "consume":
                 poll(consumed, "the input to be read", over)
                 if command["run"] == "plain":
-                    session = SparkSession._instantiatedSession
-                    assert session is not None
-                    for query in session.streams.active:
-                        query.stop()
+                    stop_queries()
                     return
-                drain_command(["--metadata-store", store, "drain", "write"])
-            if command["goal"] == "snapshot":
-                poll(lambda: len(list(Path(command["base"], "out").glob("*.json"))) >= command["batches"] or consumed(), "batches", over)
-                drain_command(["--metadata-store", store, "drain", "write"])
+            if command["goal"] in ("cut", "snapshot"):
+                commits = f"checkpoints/*/commits/{command['batches'] - 1}"
+                poll(lambda: any(Path(command["base"]).glob(commits)) or consumed(), "batches", over)
+            if command["goal"] != "finish":
+                options = [part for option in command.get("options", ()) for part in ("--option", option)]
+                drain_command(["--metadata-store", store, "drain", "write", "--mode", command.get("mode", "Drain"), *options])
             poll(lambda: drained(store) and application_waits(), "the drain to end", over)
-            shown = Drains.read(open_channel(store))
-            print("SHOWN", json.dumps([report.as_object() for report in shown.reports.values()]), file=sys.stderr, flush=True)
         except TimeoutError as error:
             failures.append(f"waited in vain for {error}: {Drains.read(open_channel(store))}")
+            stop_queries()
         finally:
+            reports.extend(report.as_object() for report in Drains.read(open_channel(store)).reports.values())
             drain_command(["--metadata-store", store, "drain", "cleanup", "--all"])
 
 
 def run(command: dict[str, Any]) -> dict[str, Any]:
     passed.clear()
+    reports.clear()
     snapshot.clear()
     if command["goal"] == "snapshot":
         snapshot.update(command)
     store = f"file:{command['base']}/store"
     if SparkContext._jvm is not None:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
-        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.claimSeconds", "0.5")
+        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.leaseSeconds", "0.5")
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.flush", command.get("flush", "Auto"))
-    sys.argv = [str(APP), command["input"], command["base"], command["version"], *(["8"] if command["goal"] == "consume" else [])]
+    app, *arguments = command.get("app", [str(APP)])
+    all_at_once = ["8"] if app == str(APP) and command["goal"] == "consume" else []
+    sys.argv = [app, command["input"], command["base"], command["version"], *all_at_once, *arguments]
     failures: list[str] = []
     over = threading.Event()
     controller = threading.Thread(target=control, args=(command, store, failures, over), daemon=True)
@@ -122,9 +138,9 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
     try:
         if command["run"] == "plain":
             with as_agent():
-                runpy.run_path(str(APP), run_name="__main__")
+                runpy.run_path(app, run_name="__main__")
         else:
-            runpy.run_path(str(APP), run_name="__main__")
+            runpy.run_path(app, run_name="__main__")
     except Exception as error:
         traceback.print_exc()
         result = {"outcome": "failed", "detail": str(error)}
@@ -138,13 +154,13 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
         controller.join()
     if result["outcome"] == "ran" and failures:
         result = {"outcome": "stuck", "detail": failures[0]}
-    return {**result, "points": [*passed]}
+    return {**result, "points": [*passed], "drain": reports[-1] if reports else None}
 
 
 def run_command(arguments: list[str]) -> dict[str, str]:
     printed = io.StringIO()
     with as_agent(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        code = launcher.main(arguments)
+        code = run_script.main(arguments)
         if SparkContext._active_spark_context is not None:
             SparkContext._active_spark_context.stop()
             SparkSession._instantiatedSession = None
@@ -156,8 +172,8 @@ os.dup2(2, 1)
 with as_agent():
     SparkContext(master="local[1]", conf=None).stop()  # makes the JVM, so that properties can be set
 install_hooks(None)
-trace.observe(take_snapshot)
-trace.observe(passed.append)
+milestones.observe(take_snapshot)
+milestones.observe(passed.append)
 for line in sys.stdin:
     command = json.loads(line)
     answer = run_command(command["arguments"]) if "arguments" in command else run(command)

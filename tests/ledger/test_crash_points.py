@@ -18,6 +18,7 @@ from tests.ledger.harness import EXACT, Crash, Ledger, Restarter, copy
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 FENCE = "FENCED_BY_SPARK_DRAIN"
+MISSING = "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY"
 # Each driver has as many queries as there are points: when it is killed, every one of them is at another point.
 # A query whose drain is held where the query itself goes on would not stay there, so such a driver has one query only.
 FLUSHED_IN_THE_RUNNING_QUERY = [
@@ -38,7 +39,10 @@ OUTPUTS = (
     *("incompleteWindows.policy=SideOutput", "incompleteWindows.sideOutput.path={base}/side", "incompleteWindows.sideOutput.format=json"),
     "stateExport.path={base}/export",
 )
-WRITING = [Crash("Auto", when, OUTPUTS) for when in ("state-exported+fenced>export", "side-output-written+flush-logged>side")]
+WRITING = [
+    Crash("Auto", when, OUTPUTS)
+    for when in ("state-exported+fenced>export/**/_temporary", "side-output-written+flush-logged>side/**/_temporary")
+]
 
 MOMENTS = [Crash(("Auto", "WorkCopy")[number % 2], f"{random.Random(number).uniform(0, 1.6):.2f}") for number in range(20)]
 
@@ -88,6 +92,11 @@ def fenced(base: Path, crash: Crash) -> set[str]:
     return {query for query in crash.queries if FENCE in (base / "checkpoints" / query / "metadata").read_text()}
 
 
+def stateless(base: Path, crash: Crash) -> set[str]:
+    """Return the queries of a new generation, whose state is yet to be made."""
+    return {query for query in crash.queries if not (base / "checkpoints" / query / "state").exists()}
+
+
 def _check_restart_with_the_agent(crash: Crash, base: Path, source: Path, restarter: Restarter) -> None:
     finished = restarter.run("agent", "v1", source, base, "finish")
     assert finished["outcome"] == "ran", finished["detail"]
@@ -100,14 +109,14 @@ def _check_restart_with_the_agent(crash: Crash, base: Path, source: Path, restar
 
 
 def _check_plain_restart(crash: Crash, base: Path, source: Path, restarter: Restarter) -> None:
-    """Plain Spark refuses the queries that are fenced, and no others; later, the agent makes all of them exact."""
-    refused = fenced(base, crash)
+    """Plain Spark refuses the queries that are fenced or reseeded, and no others; later, the agent makes all of them exact."""
+    refused = fenced(base, crash) | stateless(base, crash)
     restarted = restarter.run("plain", "v1", source, base, "consume")
     assert restarted["outcome"] == ("failed" if refused else "ran"), restarted["detail"]
     if refused:
         failures = json.loads(restarted["detail"])
         assert failures.keys() == refused
-        assert all(FENCE in failure for failure in failures.values())
+        assert all(FENCE in failure or MISSING in failure for failure in failures.values())
     resumed = restarter.run("agent", "v1", source, base, "consume")
     assert resumed["outcome"] == "ran", resumed["detail"]
     for query in crash.queries:

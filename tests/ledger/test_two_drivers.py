@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from spark_drain_agent import reasons
-from spark_drain_store import DrainState, open_channel
+from spark_drain_store import DrainState, open_channel, reasons
 from spark_drain_store.drains import Drains
 
 from tests.agent.harness import eventually
@@ -17,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def test_only_one_flushes(source: Path, tmp_path: Path, restarter: Restarter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEDGER_CLAIM_SECONDS", "5")  # a busy machine may need seconds between two beats
+    monkeypatch.setenv("LEDGER_LEASE_SECONDS", "5")  # a busy machine may need seconds between two heartbeats
     base = tmp_path / "shared"
     base.mkdir()
     (base / "hesitate").touch()
@@ -28,7 +27,7 @@ def test_only_one_flushes(source: Path, tmp_path: Path, restarter: Restarter, mo
 
         def waits() -> bool:
             reports = Drains.read(open_channel(f"file:{base}/store")).reports.values()
-            return any((report.state, report.reason) == (DrainState.STALLED, reasons.CHECKPOINT_CLAIMED) for report in reports)
+            return any((report.state, report.reason) == (DrainState.STALLED, reasons.CHECKPOINT_LEASED) for report in reports)
 
         try:
             eventually(waits, "the second driver to say that it waits", seconds=120)

@@ -66,4 +66,4 @@ def test_a_drain_is_taken_back(source: Path, tmp_path: Path, restarter: Restarte
     resumed = restarter.run("agent", "v2", source, with_v2, "consume")
     assert resumed["outcome"] == "ran", resumed["detail"]
     refused = restarter.command("resume", f"{with_v2}/nowhere", "--from", "archive")
-    assert (refused["outcome"], "is no checkpoint folder" in refused["detail"]) == ("1", True)
+    assert (refused["outcome"], "is not a checkpoint directory: no metadata file" in refused["detail"]) == ("1", True)

@@ -12,7 +12,8 @@ from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import DRAINS, ApiServer, drain_body, eventually, new_namespaces
+from tests.support.apiserver import DRAINS, ApiServer, drain_body, new_namespaces
+from tests.support.waiting import eventually
 
 POOL = 70  # namespaces: one per test that uses the shared operator
 
@@ -47,16 +48,16 @@ class World:
         return str(body["metadata"]["uid"])
 
     def drain_at(self, state: DrainState, phase: str = "", **spec: Any) -> tuple[ScriptedAgent, str]:
-        """Bring a drain to a state, whose phase mostly has its name; returns the agent and the drain's uuid."""
+        """Bring a drain to a state, whose phase mostly has its name; returns the agent and the drain's id."""
         agent = self.run_application()
-        uuid = self.create_drain(**spec)
+        drain_id = self.create_drain(**spec)
         agent.await_notification()
-        agent.report(uuid, state)
+        agent.report(drain_id, state)
         self.await_phase(phase or state.value)
-        return agent, uuid
+        return agent, drain_id
 
     def awaiting_approval(self) -> tuple[ScriptedAgent, str]:
-        """Bring a drain to where somebody has to approve it; returns the agent and the drain's uuid."""
+        """Bring a drain to where somebody has to approve it; returns the agent and the drain's id."""
         return self.drain_at(DrainState.ACKNOWLEDGED, "AwaitingApproval", execution="AfterApproval")
 
     def drain(self, name: str = "drain") -> dict[str, Any]:

@@ -11,7 +11,7 @@ from spark_drain_store.drains import read_notifications
 from spark_drain_store.kube_client import KubeClient
 from spark_drain_store.messages import OperatorReport
 
-from tests.support.apiserver import eventually
+from tests.support.waiting import eventually
 
 QUERY = QueryReport(
     id="11111111-2222-3333-4444-555555555555",
@@ -51,14 +51,14 @@ class ScriptedAgent:
     def await_no_notification(self) -> None:
         eventually(lambda: not self.notifications(), what="the notification is removed")
 
-    def report(self, uuid: str, state: DrainState, **fields: Any) -> DrainReport:
+    def report(self, drain_id: str, state: DrainState, **fields: Any) -> DrainReport:
         self.sequence += 1
         base = self.last or DrainReport(
-            uuid=uuid, runs=self.runs, state=state, updated_at=datetime.now(UTC), queries=(QUERY,), executors_expected=2
+            drain_id=drain_id, runs=self.runs, state=state, updated_at=datetime.now(UTC), queries=(QUERY,), executors_expected=2
         )
         report = replace(
             base,
-            uuid=uuid,
+            drain_id=drain_id,
             runs=self.runs,
             state=state,
             updated_at=datetime.now(UTC),
@@ -69,7 +69,7 @@ class ScriptedAgent:
             message=fields.pop("message", ""),
             **fields,
         )
-        self.channel.reports.write({uuid: report.to_json()})
+        self.channel.reports.write({drain_id: report.to_json()})
         self.last = report
         return report
 
@@ -78,7 +78,7 @@ class ScriptedAgent:
         self.run_id, self.pod_uid = run_id, pod_uid
         self.runs = (*self.runs, run_id)
 
-    def drain(self, uuid: str, **fields: Any) -> None:
+    def drain(self, drain_id: str, **fields: Any) -> None:
         """Report every step from the acknowledgement to the end."""
         for state in (
             DrainState.ACKNOWLEDGED,
@@ -87,10 +87,10 @@ class ScriptedAgent:
             DrainState.FLUSHING,
             DrainState.REPORTING,
         ):
-            self.report(uuid, state)
-        self.drained(uuid, **fields)
+            self.report(drain_id, state)
+        self.drained(drain_id, **fields)
 
-    def drained(self, uuid: str, *, executors: str = "1-2", **fields: Any) -> None:
+    def drained(self, drain_id: str, *, executors: str = "1-2", **fields: Any) -> None:
         offsets = {"KafkaV2[Subscribe[flights]]": '{"flights":{"0":4711}}'}
         done = replace(
             QUERY,
@@ -100,4 +100,4 @@ class ScriptedAgent:
             end_offsets=offsets,
             operators=(OperatorReport(name="stateStoreSave", disposition="flushed", rows_before=7, rows_after=0),),
         )
-        self.report(uuid, DrainState.DRAINED, queries=(done,), executors_drained=executors, timings={"flush": 1.25}, **fields)
+        self.report(drain_id, DrainState.DRAINED, queries=(done,), executors_drained=executors, timings={"flush": 1.25}, **fields)

@@ -6,7 +6,7 @@ from typing import Any
 
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
 
-from tests.support.apiserver import eventually
+from tests.support.waiting import eventually
 
 _APPLICATIONS = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/{}/sparkapplications"
 

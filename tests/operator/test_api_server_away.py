@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from spark_drain_agent.agent import Agent
-from spark_drain_agent.hold import Phase
-from spark_drain_agent.identity import Identity
-from spark_drain_agent.spark_internals import SparkInternals
-from spark_drain_operator.models.clock import parse_time
+from spark_drain_agent.drain.identity import Identity
+from spark_drain_agent.driver.agent import Agent
+from spark_drain_agent.gate import Phase
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_operator.clock import parse_time
 from spark_drain_store import Channel, DrainState
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import ConfigMapStore
@@ -26,7 +26,8 @@ from devcluster.controlplane import ControlPlane, Endpoints
 from tests.operator.conftest import World, condition
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
-from tests.support.apiserver import KUBECONFIG, ApiServer, eventually, new_namespaces, served
+from tests.support.apiserver import KUBECONFIG, ApiServer, new_namespaces, served
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.skipif(KUBECONFIG in os.environ, reason="somebody else's API server is not killed")]
 
@@ -108,10 +109,10 @@ def test_deadlines_that_pass_while_the_api_server_is_away(plane: RunningControlP
         for world in (flushing, forced):
             end_in(world, SECONDS)
         deadline = end_in(asked, SECONDS)
-        eventually(lambda: drain._drain.notification.deadline == deadline, what="the agent knows its deadline")
+        eventually(lambda: drain.request.deadline == deadline, what="the agent knows its deadline")
         with away(plane):
-            assert drain._drain.reporter.report.state is DrainState.ACKNOWLEDGED
-            eventually(lambda: drain._drain.reporter.report.state is DrainState.FAILED, what="the agent gives up")
+            assert drain.report.state is DrainState.ACKNOWLEDGED
+            eventually(lambda: drain.report.state is DrainState.FAILED, what="the agent gives up")
             assert agent.gate.phase is Phase.OPEN
             assert operator.running
         with BackgroundKubeflow(forced.application):

@@ -22,12 +22,12 @@ def cost(world: World, name: str, executors: int) -> list[str]:
     agent = ScriptedAgent(world.client, world.namespace, f"spark-{name}", uid, name)
     reference = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": name}
     before = len(requests(world))
-    uuid = world.create_drain(name, applicationRef=reference)
+    drain_id = world.create_drain(name, applicationRef=reference)
     agent.await_notification()
     for state, phase in ((DrainState.ACKNOWLEDGED, "Acknowledged"), (DrainState.FLUSHING, "Flushing"), (DrainState.REPORTING, "Reporting")):
-        agent.report(uuid, state)
+        agent.report(drain_id, state)
         world.await_phase(phase, name)
-    agent.drained(uuid, executors=f"1-{executors}", executors_expected=executors)
+    agent.drained(drain_id, executors=f"1-{executors}", executors_expected=executors)
     application.await_suspend()
     spent = requests(world)[before:]
     application.obey_suspend()

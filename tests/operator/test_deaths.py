@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from spark_drain_operator.reconcile.sequence import Reconciler
+from spark_drain_operator.engine.reconciler import Reconciler
+from spark_drain_operator.kinds.drain.kind import DrainKind
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState
@@ -57,7 +58,8 @@ class Operators:
     def settle(self) -> None:
         """Reconcile until nothing is to be done at once."""
         for _ in range(_ENOUGH):
-            reconciler = Reconciler(Cluster.over(self._client), Settings(resync_seconds=600, allow_delete=True))
+            cluster = Cluster.over(self._client)
+            reconciler = Reconciler(DrainKind(cluster, Settings(resync_seconds=600, allow_delete=True)), cluster)
             try:
                 after = reconciler.reconcile(self._namespace, "drain")
             except Died as death:
@@ -69,10 +71,10 @@ class Operators:
 
 
 def drained(world: World, agent: ScriptedAgent, operators: Operators) -> None:
-    uuid = next(iter(agent.notifications()))
-    agent.report(uuid, DrainState.ACKNOWLEDGED)
+    drain_id = next(iter(agent.notifications()))
+    agent.report(drain_id, DrainState.ACKNOWLEDGED)
     operators.settle()
-    agent.drain(uuid)
+    agent.drain(drain_id)
     operators.settle()
     assert world.application.suspended
     world.application.obey_suspend()
@@ -81,8 +83,8 @@ def drained(world: World, agent: ScriptedAgent, operators: Operators) -> None:
 
 
 def deleted(world: World, agent: ScriptedAgent, operators: Operators) -> None:
-    uuid = next(iter(agent.notifications()))
-    agent.drain(uuid)
+    drain_id = next(iter(agent.notifications()))
+    agent.drain(drain_id)
     operators.settle()
     world.application.end_pods()
     world.delete_config_maps()  # with their owner; the result goes too, and was there before
@@ -90,13 +92,13 @@ def deleted(world: World, agent: ScriptedAgent, operators: Operators) -> None:
 
 
 def cancelled(world: World, agent: ScriptedAgent, operators: Operators) -> None:
-    uuid = next(iter(agent.notifications()))
-    agent.report(uuid, DrainState.STOPPING)
+    drain_id = next(iter(agent.notifications()))
+    agent.report(drain_id, DrainState.STOPPING)
     operators.settle()
     world.patch_drain(spec={"cancel": True})
     operators.settle()
-    assert agent.notifications()[uuid].withdrawn
-    agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    assert agent.notifications()[drain_id].withdrawn
+    agent.report(drain_id, DrainState.WITHDRAWN, withdrawal="Withdrawn")
     operators.settle()
     assert not world.application.suspended
 
@@ -118,10 +120,10 @@ def test_a_death_after_any_write_changes_nothing(
         for number in range(1, _ENOUGH):
             operators = Operators(client, world.namespace)
             agent = world.run_application(f"spark-{number}")
-            uuid = world.create_drain(**({"afterDrain": "Delete"} if story is deleted else {}))
+            drain_id = world.create_drain(**({"afterDrain": "Delete"} if story is deleted else {}))
             client.writes_left = number
             operators.settle()
-            first = agent.notifications()[uuid]
+            first = agent.notifications()[drain_id]
             assert (first.attempt, first.run_id) == (1, f"spark-{number}")
             story(world, agent, operators)
             body = world.drain()

@@ -9,7 +9,7 @@ import pytest
 from spark_drain_store import DrainState
 
 from tests.operator.conftest import World, condition
-from tests.support.apiserver import eventually
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
 
@@ -18,7 +18,7 @@ def test_killed_and_restarted_at_each_step(own_world: World) -> None:
     world = own_world
     world.operator.start()
     agent = world.run_application()
-    uuid = world.create_drain()
+    drain_id = world.create_drain()
     first = agent.await_notification()
     restart(world)
     for state, phase in (
@@ -29,18 +29,18 @@ def test_killed_and_restarted_at_each_step(own_world: World) -> None:
     ):
         # What the agent says while the operator is away is found after its start.
         world.operator.kill()
-        agent.report(uuid, state)
+        agent.report(drain_id, state)
         world.operator.start()
         world.await_phase(phase)
     world.operator.kill()
-    agent.drained(uuid)
+    agent.drained(drain_id)
     world.operator.start()
     world.application.await_suspend()
     restart(world)
     world.application.set_state("SUSPENDED")
     world.operator.kill()
     world.application.end_pods()
-    assert [(item.uuid, item.attempt, item.created_at) for item in agent.notifications().values()] == [(uuid, 1, first.created_at)]
+    assert [(item.drain_id, item.attempt, item.created_at) for item in agent.notifications().values()] == [(drain_id, 1, first.created_at)]
     world.operator.start()
     body = world.await_phase("Drained")
     assert condition(body, "Succeeded")["status"] == "True"  # type: ignore[index]
@@ -62,17 +62,17 @@ def test_a_cancellation_while_the_operator_is_away(own_world: World, answered: b
     world = own_world
     world.operator.start()
     agent = world.run_application()
-    uuid = world.create_drain()
+    drain_id = world.create_drain()
     agent.await_notification()
     world.operator.kill()
     if answered:
-        agent.report(uuid, DrainState.STOPPING)
+        agent.report(drain_id, DrainState.STOPPING)
     world.patch_drain(spec={"cancel": True})
     world.operator.start()
     if answered:
         agent.await_withdrawn()
         world.operator.kill()
-        agent.report(uuid, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+        agent.report(drain_id, DrainState.WITHDRAWN, withdrawal="Withdrawn")
         world.operator.start()
     world.await_phase("Cancelled")
     assert not world.application.suspended
@@ -86,9 +86,9 @@ def test_two_operators_are_harmless(own_world: World, tmp_path_factory: pytest.T
     other.start()
     try:
         agent = world.run_application()
-        uuid = world.create_drain()
+        drain_id = world.create_drain()
         agent.await_notification()
-        agent.drain(uuid)
+        agent.drain(drain_id)
         world.application.obey_suspend()
         world.await_phase("Drained")
         eventually(lambda: ("Normal", "Drained") in world.events(), what="the last Event")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_drain_agent.steps.flush_running import FLUSH_CONF
+from spark_drain_agent.checkpoint.renames import VOUCHED_CONF
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
 from tests.semantics.warm import Application
 from tests.support.own_jvm import own_jvm, small_session
@@ -28,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def defaults(request: pytest.FixtureRequest) -> None:
     """Forget what the test before set."""
     if "spark" in request.fixturenames:
-        for conf in (FLUSH_CONF, "spark.sql.streaming.stateStore.providerClass"):
+        for conf in (FLUSH_CONF, VOUCHED_CONF, "spark.sql.streaming.stateStore.providerClass"):
             request.getfixturevalue("spark").conf.unset(conf)
 
 

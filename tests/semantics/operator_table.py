@@ -86,8 +86,16 @@ def _start(window: str) -> Any:
 
 
 def _windows(frame: DataFrame, size: int, slide: int) -> DataFrame:
-    grouped = frame.groupBy(F.window("at", f"{size} seconds", f"{slide} seconds"))
-    return grouped.agg(_ids()).select(_start("window"), "ids")
+    return _open_windows(frame, size, slide).select(_start("window"), "ids")
+
+
+def _open_windows(frame: DataFrame, size: int, slide: int) -> DataFrame:
+    return frame.groupBy(F.window("at", f"{size} seconds", f"{slide} seconds")).agg(_ids())
+
+
+def _recent(frame: DataFrame) -> DataFrame:
+    recent = _open_windows(frame, 10, 10).where("window.end > current_timestamp() - interval 10000 days")
+    return recent.select(_start("window"), "ids")
 
 
 def _sessions(frame: DataFrame) -> DataFrame:
@@ -100,13 +108,27 @@ def _chained(frame: DataFrame) -> DataFrame:
     return outer.select(_start("wide"), "ids")
 
 
-def _joined(how: str) -> Callable[[Input, Input], DataFrame]:
+def _joined(how: str, times: str = "c.at BETWEEN e.at AND e.at + INTERVAL 10 SECONDS") -> Callable[[Input, Input], DataFrame]:
     def build(events: Input, clicks: Input) -> DataFrame:
         left, right = events.stream().alias("e"), clicks.stream().alias("c")
-        near = F.expr("e.id = c.id AND c.at BETWEEN e.at AND e.at + INTERVAL 10 SECONDS")
-        return left.join(right, near, how).select("e.id", "c.id")
+        joined = left.join(right, F.expr(f"e.id = c.id AND {times}"), how)
+        return joined.select("e.id") if how == "left_semi" else joined.select("e.id", "c.id")
 
     return build
+
+
+def _joined_windows(events: Input, clicks: Input) -> DataFrame:
+    left, right = (source.stream().select("id", F.window("at", "30 seconds").alias("wide")) for source in (events, clicks))
+    return left.alias("e").join(right.alias("c"), ["id", "wide"]).select("e.id", "c.id")
+
+
+def _starts_of_windows(frame: DataFrame) -> DataFrame:
+    return (
+        frame.select("id", F.window("at", "10 seconds").alias("window"))
+        .groupBy("window.start")
+        .agg(_ids())
+        .select((F.col("start").cast("long") - MIDNIGHT).alias("start"), "ids")
+    )
 
 
 def _in_pandas(function: Any, timeout: str) -> Callable[[Input, Input], DataFrame]:
@@ -160,6 +182,7 @@ def _numbers(events: Iterable[Event]) -> Rows:
 
 _MATCHED = [(event.id, event.id) for event in EVENTS if event.id % 2 == 0]
 _UNMATCHED = [(event.id, None) for event in EVENTS if event.id % 2]
+_IN_ONE_WINDOW = [(event.id, event.id) for event in EVENTS if event.id % 2 == 0 and event.at // 30 == (event.at + 3) // 30]
 _OPEN_UNMATCHED = [(event.id, None) for event in SECOND if event.id % 2]
 _TUMBLING, _SLIDING, _WIDE = _window_truth(10, 10), _window_truth(10, 5), _window_truth(30, 30)
 
@@ -178,6 +201,14 @@ CASES = [
         truth=_TUMBLING,
         flushed=_open(_TUMBLING, 10),
         operators=(("Aggregate", "flushed", 2, 0),),
+    ),
+    Case(
+        name="tumbling window, filtered by current_timestamp()",
+        build=lambda events, _: _recent(events.stream()),
+        truth=_TUMBLING,
+        flushed=_open(_TUMBLING, 10),
+        operators=(("Aggregate", "flushed", 2, 0),),
+        providers=("hdfs",),
     ),
     Case(
         name="sliding window",
@@ -232,6 +263,37 @@ CASES = [
         truth=[*_MATCHED, *_UNMATCHED, (None, 100), (None, 101)],
         flushed=[*_OPEN_UNMATCHED, (None, 101)],
         operators=(("Join", "flushed", 17, 0),),
+    ),
+    Case(
+        name="stream-stream join, left semi",
+        build=_joined("left_semi"),
+        truth=[(left,) for left, _ in _MATCHED],
+        flushed=[],
+        operators=(("Join", "flushed", 11, 0),),
+        providers=("hdfs",),
+    ),
+    Case(
+        name="stream-stream join on windows",
+        build=_joined_windows,
+        truth=_IN_ONE_WINDOW,
+        flushed=[],
+        operators=(("Join", "flushed", 19, 0),),
+        providers=("hdfs",),
+    ),
+    Case(
+        name="stream-stream join, bounded on one side",
+        build=_joined("inner", "c.at <= e.at + INTERVAL 10 SECONDS"),
+        truth=_MATCHED,
+        flushed=[],
+        operators=(("Join", "forgotten", 26, 14),),
+    ),
+    Case(
+        name="stream-stream join, without a bound",
+        build=_joined("inner", "c.at IS NOT NULL"),
+        truth=_MATCHED,
+        flushed=[],
+        operators=(("Join", "forgotten", 38, 38),),
+        providers=("hdfs",),
     ),
     Case(
         name="dropDuplicates",
@@ -324,6 +386,15 @@ CASES = [
         flushed=_per_key(EVENTS),
         operators=(("Aggregate", "forgotten", 3, 3),),
         mode="complete",
+    ),
+    Case(
+        name="aggregation by a window's start",
+        build=lambda events, _: _starts_of_windows(events.stream()),
+        truth=_TUMBLING,
+        flushed=[],
+        operators=(("Aggregate", "forgotten", 6, 6),),
+        mode="update",
+        providers=("hdfs",),
     ),
     Case(
         name="aggregation without watermark",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent.spark_internals import JavaError
-from spark_drain_agent.steps.flush_running import FLUSH_CONF
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from spark_drain_agent.spark_internals.errors import JavaError
 
 from tests.semantics.operator_table import EVENTS, FIRST, SECOND
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
@@ -31,13 +31,26 @@ def counted(frame: DataFrame, *keys: str) -> DataFrame:
     return frame.groupBy(F.window("at", "10 seconds"), *keys).agg(F.collect_list("id").alias("ids")).select(*keys, "ids")
 
 
-@pytest.mark.parametrize("setting", ["Auto-rocksdb", "WorkCopy-hdfs"])
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+@pytest.fixture
+def manager(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    """Let Spark use the file manager that cannot replace a file on HDFS, as a conf may have it."""
+    if "renaming" in request.node.name:
+        spark.conf.set(MANAGER, "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager")
+    yield
+    spark.conf.unset(MANAGER)
+
+
+@pytest.mark.usefixtures("manager")
+@pytest.mark.parametrize("setting", ["Auto-rocksdb", "WorkCopy-hdfs", "WorkCopy-hdfs-renaming"])
 def test_an_incompatible_version_reads_on(setting: str, hdfs: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
-    flush, provider = setting.split("-")
+    flush, provider, *_ = setting.split("-")
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
     spark.conf.set(FLUSH_CONF, flush)
     events, sink = Input(spark, tmp_path / "events"), Batches()
-    base = f"{hdfs}/{flush}"
+    base = f"{hdfs}/{setting}"
     for file, keys in ((FIRST, ("key",)), (SECOND, ())):
         events.add(file)
         app = application(base)

@@ -199,8 +199,8 @@ def test_a_topic_between_two_queries(application: Begin, topic: Topic, tmp_path:
         writer = writer.option("kafka.bootstrap.servers", topic.broker.address).option("topic", between.name)
         app.launch(writer.option("checkpointLocation", f"{app.base}/writer")).processAllAvailable()
         with app.asked(DrainState.DRAINED) as report:
-            fed_by = {query.name: query.fed_by for query in report.queries}
-        assert fed_by == {"reader": (f"file:{app.base}/writer",), "writer": ()}
+            depends_on = {query.name: query.depends_on for query in report.queries}
+        assert depends_on == {"reader": (f"file:{app.base}/writer",), "writer": ()}
         assert not reader._jsq.isActive()
         app.close()
         assert sink.ids == Counter(range(topic.events))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent.steps.flush_running import FLUSH_CONF
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
 from tests.semantics.operator_table import EVENTS
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all

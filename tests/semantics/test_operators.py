@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_drain_agent.steps.flush_running import FLUSH_CONF
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_store import DrainState
 
 from tests.semantics.operator_table import CASES, CLICKS, Case

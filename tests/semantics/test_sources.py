@@ -128,12 +128,12 @@ def test_with_a_shuffle_and_requested_before_the_start(application: Begin, spark
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(FIRST, SECOND, THIRD)
     first = application()
-    uuid = first.ask()
+    drain_id = first.ask()
     query = first.start(counted(events.stream()), sink)
     with first.user_waits():
-        first.answer(uuid, DrainState.DRAINED)
+        first.answer(drain_id, DrainState.DRAINED)
     assert not query._jsq.isActive()
-    first.finish(uuid)
+    first.finish(drain_id)
     drained(application, counted(events.stream(), size=25), sink, lambda query: query.processAllAvailable())
     assert sink.ids == ids(FIRST, SECOND, THIRD)
 

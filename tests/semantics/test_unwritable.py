@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent import finishing, reasons
-from spark_drain_store import DrainState
+from spark_drain_agent.drain import after_commit
+from spark_drain_store import DrainState, reasons
 
 from tests.semantics.warm import Application, Batches, Event, Input, read_all
 
@@ -53,7 +53,7 @@ def _forbid(checkpoint: Path) -> Callable[[], None]:
 def test_the_drain_waits_until_it_can_write(
     obstruct: Callable[[Path], Callable[[], None]], spark: SparkSession, tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finishing, "_RETRY_SECONDS", (0.2,))
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.2,))
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(EVENTS)
     app = Application(spark, small_disk / "checkpoints")
@@ -65,16 +65,16 @@ def test_the_drain_waits_until_it_can_write(
         clear = obstruct(checkpoint)
         logs = {path: path.read_bytes() for log in ("offsets", "commits") for path in (checkpoint / log).glob("[0-9]*")}
         with app.user_waits():
-            uuid = app.ask()
-            stalled = app.answer(uuid, DrainState.STALLED)
+            drain_id = app.ask()
+            stalled = app.answer(drain_id, DrainState.STALLED)
             assert stalled.reason == reasons.CHECKPOINT_UNWRITABLE
             assert str(checkpoint / "_drain") in stalled.message or "No space left" in stalled.message
             assert "\n" not in stalled.message, "a stack trace is nothing for kubectl describe"
             assert {path: path.read_bytes() for path in logs} == logs
             assert "FENCED" not in (checkpoint / "metadata").read_text()
             clear()
-            app.answer(uuid, DrainState.DRAINED, patient=True)
-        app.finish(uuid)
+            app.answer(drain_id, DrainState.DRAINED, patient=True)
+        app.finish(drain_id)
     finally:
         app.close()
     assert sink.ids == Counter(event.id for event in EVENTS)

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent import is_drain_pane
-from spark_drain_agent.agent import Agent
-from spark_drain_agent.hold import Phase
-from spark_drain_agent.identity import identify
-from spark_drain_agent.spark_internals import SparkInternals
+from spark_drain_agent.drain.identity import identify
+from spark_drain_agent.driver.agent import Agent
+from spark_drain_agent.gate import Phase
+from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import Channel, DrainNotification, DrainReport, DrainState, QueryReport
 
 __all__ = ["MIDNIGHT", "PROVIDERS", "Application", "Batches", "Event", "Input", "day", "read_all", "until"]
@@ -30,7 +30,7 @@ PROVIDERS = {
     "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
-_SECONDS = 120.0
+_SECONDS = 240.0
 _DAY = datetime(2026, 1, 1, tzinfo=UTC)
 MIDNIGHT = int(_DAY.timestamp())
 """The second that the events' times count from."""
@@ -137,11 +137,13 @@ class Application:
         self.base = base
         self.channel = Channel.in_memory()
         self._internals = SparkInternals(spark)
-        self._agent = Agent(self._internals, self.channel, replace(identify(self._internals), run_id=str(uuid4())))
+        self._agent = Agent(self._internals, self.channel, identify(str(uuid4()), self._internals.spark_version))
         self._queries: list[StreamingQuery] = []
         self._agent.begin()
 
-    def start(self, frame: DataFrame, sink: Batches, mode: str = "append", name: str = "q", **options: str) -> StreamingQuery:
+    def start(
+        self, frame: DataFrame, sink: Callable[[DataFrame, int], None], mode: str = "append", name: str = "q", **options: str
+    ) -> StreamingQuery:
         """Start a query as the hooks would."""
         writer = frame.writeStream.foreachBatch(sink).outputMode(mode).queryName(name).options(**options)
         return self.launch(writer.option("checkpointLocation", f"{self.base}/{name}"))
@@ -155,47 +157,47 @@ class Application:
     def ask(self, mode: str = "Drain", **options: str) -> str:
         """Request a drain; ``__`` in an option's name stands for its dot."""
         notification = DrainNotification(
-            uuid=str(uuid4()),
+            drain_id=str(uuid4()),
             created_at=datetime.now(UTC),
             mode=mode,
             options={name.replace("__", "."): value for name, value in options.items()},
         )
-        self.channel.requests.write({notification.uuid: notification.to_json()})
-        return notification.uuid
+        self.channel.requests.write({notification.drain_id: notification.to_json()})
+        return notification.drain_id
 
-    def report(self, uuid: str) -> DrainReport | None:
+    def report(self, drain_id: str) -> DrainReport | None:
         """Return what is reported of a drain so far."""
-        text = self.channel.reports.read().entries.get(uuid)
-        return DrainReport.from_json(uuid, text) if text else None
+        text = self.channel.reports.read().entries.get(drain_id)
+        return DrainReport.from_json(drain_id, text) if text else None
 
-    def answer(self, uuid: str, *states: DrainState, patient: bool = False) -> DrainReport:
+    def answer(self, drain_id: str, *states: DrainState, patient: bool = False) -> DrainReport:
         """Wait until a drain is in one of these states; being stalled is only endured by the patient."""
 
         def look() -> DrainReport | None:
-            report = self.report(uuid)
+            report = self.report(drain_id)
             if report is None or report.state in states:
                 return report
             assert not report.state.finished, report
             assert patient or report.state is not DrainState.STALLED, report
             return None
 
-        return until(look, f"drain {uuid} to be {' or '.join(states)}")
+        return until(look, f"drain {drain_id} to be {' or '.join(states)}")
 
     @contextmanager
     def asked(self, *states: DrainState, mode: str = "Drain", **options: str) -> Iterator[DrainReport]:
         """Request a drain, wait for its answer, and remove the request at the end of the block."""
         with self.user_waits():
-            uuid = self.ask(mode, **options)
-            yield self.answer(uuid, *states)
-        self.finish(uuid)
+            drain_id = self.ask(mode, **options)
+            yield self.answer(drain_id, *states)
+        self.finish(drain_id)
 
     def user_waits(self) -> AbstractContextManager[object]:
         """Do what a main thread in awaitTermination does."""
         return self._agent.gate.user_waits()
 
-    def finish(self, uuid: str) -> None:
+    def finish(self, drain_id: str) -> None:
         """Remove a request and wait until the agent has let the application go."""
-        self.channel.requests.write({uuid: None})
+        self.channel.requests.write({drain_id: None})
         until(lambda: self._agent.gate.phase is Phase.OPEN and self._agent._drain is None, "the drain to be over")
 
     def drain(self, mode: str = "Drain", **options: str) -> QueryReport:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,10 @@ def shown(drain: Command) -> dict[str, Any]:
     return answer
 
 
-def report(uuid: str, state: DrainState, **fields: Any) -> dict[str, str | None]:
-    return {uuid: DrainReport(uuid=uuid, runs=("app-1", "app-2"), state=state, updated_at=datetime.now(UTC), **fields).to_json()}
+def report(drain_id: str, state: DrainState, **fields: Any) -> dict[str, str | None]:
+    return {
+        drain_id: DrainReport(drain_id=drain_id, runs=("app-1", "app-2"), state=state, updated_at=datetime.now(UTC), **fields).to_json()
+    }
 
 
 def refused(done: "subprocess.CompletedProcess[str]", said: str) -> None:
@@ -68,12 +71,14 @@ def test_an_application_without_drains_shows_none(drain: Command) -> None:
 
 
 def test_a_written_drain_is_in_the_store_and_shown_as_requested(drain: Command, channel: Channel) -> None:
-    uuid = written(drain, "--run-id", "app-1", "--mode", "Drain", "--option", "checkpoint.policy=Reseed", "--option", "queries=a,b")
-    notification = Drains.read(channel).notifications[uuid]
+    drain_id = written(drain, "--run-id", "app-1", "--mode", "Drain", "--option", "checkpoint.policy=Reseed", "--option", "queries=a,b")
+    notification = Drains.read(channel).notifications[drain_id]
     assert (notification.run_id, notification.mode) == ("app-1", "Drain")
     assert notification.options == {"checkpoint.policy": "Reseed", "queries": "a,b"}
     assert abs((datetime.now(UTC) - notification.created_at).total_seconds()) < 60
-    assert shown(drain) == {"drains": [{"uuid": uuid, "runId": "app-1", "state": "Requested", "reason": "", "message": "", "queries": []}]}
+    assert shown(drain) == {
+        "drains": [{"uuid": drain_id, "runId": "app-1", "state": "Requested", "reason": "", "message": "", "queries": []}]
+    }
 
 
 def test_a_drain_without_a_run_id_is_for_the_run_that_sees_it_first(drain: Command) -> None:
@@ -82,11 +87,11 @@ def test_a_drain_without_a_run_id_is_for_the_run_that_sees_it_first(drain: Comma
 
 
 def test_a_reported_drain_is_shown_with_its_last_run_and_its_queries(drain: Command, channel: Channel) -> None:
-    uuid = written(drain)
+    drain_id = written(drain)
     query = QueryReport(id="q1", name="clicks", state="Drained", end_offsets={"topic": '{"0":7}'})
-    channel.reports.write(report(uuid, DrainState.REPORTING, reason="Waiting", message="2 of 3 executors", queries=(query,)))
+    channel.reports.write(report(drain_id, DrainState.REPORTING, reason="Waiting", message="2 of 3 executors", queries=(query,)))
     [row] = shown(drain)["drains"]
-    assert (row["uuid"], row["runId"], row["state"], row["reason"]) == (uuid, "app-2", "Reporting", "Waiting")
+    assert (row["uuid"], row["runId"], row["state"], row["reason"]) == (drain_id, "app-2", "Reporting", "Waiting")
     assert row["message"] == "2 of 3 executors"
     assert row["queries"][0]["name"] == "clicks"
     assert row["queries"][0]["endOffsets"] == {"topic": '{"0":7}'}
@@ -136,19 +141,29 @@ def test_of_drains_written_at_the_same_time_one_wins(location: str, channel: Cha
 
 
 def test_withdrawing_marks_the_notification_and_leaves_the_answer_to_the_agent(drain: Command, channel: Channel) -> None:
-    uuid = written(drain, "--option", "execution=AfterApproval")
-    assert not Drains.read(channel).notifications[uuid].withdrawn
-    done = drain("withdraw", uuid)
+    drain_id = written(drain, "--option", "execution=AfterApproval")
+    assert not Drains.read(channel).notifications[drain_id].withdrawn
+    done = drain("withdraw", drain_id)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    notification = Drains.read(channel).notifications[uuid]
+    notification = Drains.read(channel).notifications[drain_id]
     assert notification.withdrawn
     assert notification.options == {"execution": "AfterApproval"}
     assert shown(drain)["drains"][0]["state"] == "Requested"
 
 
-def test_an_unknown_drain_cannot_be_withdrawn(drain: Command) -> None:
+def test_approving_marks_the_notification_and_changes_nothing_else(drain: Command, channel: Channel) -> None:
+    uuid = written(drain, "--option", "execution=AfterApproval")
+    asked = Drains.read(channel).notifications[uuid]
+    assert not asked.approved
+    done = drain("approve", uuid)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert Drains.read(channel).notifications[uuid] == replace(asked, approved=True)
+
+
+@pytest.mark.parametrize("verb", ["approve", "withdraw"])
+def test_an_unknown_drain_can_be_neither_approved_nor_withdrawn(drain: Command, verb: str) -> None:
     written(drain)
-    refused(drain("withdraw", "no-such-drain"), "there is no drain 'no-such-drain': `drain show` lists them")
+    refused(drain(verb, "no-such-drain"), "there is no drain 'no-such-drain': `drain show` lists them")
 
 
 def test_cleanup_removes_finished_drains_and_keeps_the_active_one(drain: Command, channel: Channel) -> None:
@@ -172,9 +187,9 @@ def test_cleanup_all_removes_the_active_drain_too(drain: Command, channel: Chann
 
 def test_what_cannot_be_read_is_shown_and_stops_nobody(drain: Command, channel: Channel) -> None:
     channel.requests.write({"broken": '{"version": 1, "uuid": "broken", "createdAt": 7}'})
-    uuid = written(drain)
+    drain_id = written(drain)
     answer = shown(drain)
-    assert [row["uuid"] for row in answer["drains"]] == [uuid]
+    assert [row["uuid"] for row in answer["drains"]] == [drain_id]
     assert answer["malformed"] == ["drain notification 'broken': field 'createdAt' must be an RFC 3339 time with zone, not 7"]
 
 

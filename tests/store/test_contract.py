@@ -11,8 +11,8 @@ from spark_drain_store import ConflictError, EntryTooLargeError, MetadataStore
 from spark_drain_store.configmap import ConfigMapStore
 from spark_drain_store.file import FileStore
 from spark_drain_store.memory import MemoryStore
-from spark_drain_store.namespaced import NamespacedStore
 from spark_drain_store.protocol import MAX_TOTAL_BYTES
+from spark_drain_store.topics import TopicStore
 
 from tests.support.apiserver import ApiServer
 
@@ -157,8 +157,8 @@ class TestContract:
             store.write({"b": None, "c": "y" * (MAX_TOTAL_BYTES + 1)})
         assert set(store.read().entries) == {"a", "b"}
 
-    def test_namespaces_do_not_see_each_other(self, opener: Opener) -> None:
-        drains, placements = NamespacedStore(opener(), "drain-v1"), NamespacedStore(opener(), "placement-v1")
+    def test_topics_do_not_see_each_other(self, opener: Opener) -> None:
+        drains, placements = TopicStore(opener(), "drain-v1"), TopicStore(opener(), "placement-v1")
         drains.write({"u": "drain"})
         placements.write({"u": "placement"})
         assert dict(drains.read().entries) == {"u": "drain"}
@@ -167,8 +167,8 @@ class TestContract:
         assert dict(placements.read().entries) == {"u": "placement"}
         assert dict(opener().read().entries) == {"placement-v1.u": "placement"}
 
-    def test_namespaces_share_one_version(self, opener: Opener) -> None:
-        drains, placements = NamespacedStore(opener(), "drain-v1"), NamespacedStore(opener(), "placement-v1")
+    def test_topics_share_one_version(self, opener: Opener) -> None:
+        drains, placements = TopicStore(opener(), "drain-v1"), TopicStore(opener(), "placement-v1")
         seen = drains.read().version
         placements.write({"u": "placement"})
         with pytest.raises(ConflictError):

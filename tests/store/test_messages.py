@@ -30,7 +30,7 @@ times = st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1), timezones=st.ju
 )
 notifications = st.builds(
     DrainNotification,
-    uuid=st.just(KEY),
+    drain_id=st.just(KEY),
     created_at=times,
     run_id=st.none() | texts,
     attempt=counts,
@@ -63,7 +63,7 @@ queries = st.builds(
 )
 reports = st.builds(
     DrainReport,
-    uuid=st.just(KEY),
+    drain_id=st.just(KEY),
     runs=st.lists(texts, max_size=3).map(tuple),
     state=st.sampled_from(DrainState),
     updated_at=times,
@@ -95,7 +95,7 @@ def test_a_report_is_read_back_as_it_was_written(report: DrainReport) -> None:
 
 def test_the_stored_form_is_the_documented_one() -> None:
     notification = DrainNotification(
-        uuid=KEY,
+        drain_id=KEY,
         created_at=datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC),
         run_id="spark-1",
         options={"checkpoint.policy": "Reseed"},
@@ -123,7 +123,7 @@ def test_times_of_another_zone_are_the_same_times() -> None:
 
 def test_absent_fields_have_the_defaults_of_a_plain_drain() -> None:
     notification = DrainNotification.from_json(KEY, _notification())
-    assert notification == DrainNotification(uuid=KEY, created_at=notification.created_at)
+    assert notification == DrainNotification(drain_id=KEY, created_at=notification.created_at)
     assert notification.parsed_options().mode == "Drain"
 
 
@@ -217,7 +217,7 @@ json_values = st.recursive(
     max_leaves=5,
 )
 report_fields = st.sampled_from(
-    sorted(json.loads(DrainReport(uuid=KEY, runs=(), state=DrainState.DRAINED, updated_at=datetime.now(UTC)).to_json()))
+    sorted(json.loads(DrainReport(drain_id=KEY, runs=(), state=DrainState.DRAINED, updated_at=datetime.now(UTC)).to_json()))
 )
 
 
@@ -242,8 +242,8 @@ def test_entries_that_cannot_be_read_are_listed_and_leave_the_others_alone() -> 
 def test_notifications_are_listed_oldest_first() -> None:
     channel = Channel.in_memory()
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    for age, uuid in enumerate(("c", "a", "b")):
-        channel.requests.write({uuid: DrainNotification(uuid=uuid, created_at=now - timedelta(days=age)).to_json()})
+    for age, drain_id in enumerate(("c", "a", "b")):
+        channel.requests.write({drain_id: DrainNotification(drain_id=drain_id, created_at=now - timedelta(days=age)).to_json()})
     assert list(Drains.read(channel).notifications) == ["b", "a", "c"]
 
 
@@ -252,6 +252,8 @@ def test_only_a_state_after_which_the_agent_does_nothing_more_is_finished(state:
     # A stalled drain goes on when its cause is gone, so the next drain must not start beside it.
     assert state.finished == (state in {"Drained", "Withdrawn", "Failed", "Rejected"})
     assert state.beyond_return == (state in {"Committing", "Flushing", "Reporting", "Drained"})
+    assert state.given_up == (state in {"Withdrawn", "Failed", "Rejected"})
+    assert state.forward_only == (state in {"Committing", "Flushing", "Reporting", "Drained", "Stalled"})
 
 
 def _notification(**changes: Any) -> str:

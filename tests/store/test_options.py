@@ -34,6 +34,12 @@ from spark_drain_store.options import MODES
         ),
         ("Stop", {"stateExport.path": "s3a://b/e"}, DrainOptions(mode="Stop", state_export_path="s3a://b/e")),
         ("Drain", {"checkpoint.policy": "Reseed"}, DrainOptions(checkpoint_policy="Reseed")),
+        (
+            "Drain",
+            {"checkpoint.acceptBatchIdRestart": "true", "checkpoint.policy": "Reseed"},
+            DrainOptions(accept_batch_id_restart=True, checkpoint_policy="Reseed"),
+        ),
+        ("Drain", {"checkpoint.acceptBatchIdRestart": "false"}, DrainOptions()),
         ("Drain", {"checkpoint.retainArchives": "0"}, DrainOptions(retain_archives=0)),
         ("Drain", {"stateLossPolicy": "Accept"}, DrainOptions(state_loss_policy="Accept")),
         ("Drain", {"execution": "PlanOnly"}, DrainOptions(execution="PlanOnly")),
@@ -52,6 +58,12 @@ def test_options_are_read_with_their_defaults_resolved(mode: str, options: Mappi
         ("drain", {}, "mode 'drain' must be one of Drain, CatchUp, Stop"),
         ("", {}, "mode '' must be one of"),
         ("Drain", {"checkpoint": "Reseed"}, "option 'checkpoint' (value 'Reseed') is not known; known are afterDrain"),
+        (
+            "Drain",
+            {"checkpoint.acceptBatchIdRestart": "yes"},
+            "option 'checkpoint.acceptBatchIdRestart' must be one of true, false, not 'yes'",
+        ),
+        ("Drain", {"checkpoint.acceptBatchIdRestart": "true"}, "may only be true when 'checkpoint.policy' is Reseed, not Auto"),
         ("Drain", {"checkpoint.policy": "reseed"}, "option 'checkpoint.policy' must be one of Auto, Reseed, Continue, Keep, not 'reseed'"),
         ("Drain", {"incompleteWindows.policy": ""}, "option 'incompleteWindows.policy' must be one of Emit, SideOutput, Discard, not ''"),
         (
@@ -86,7 +98,9 @@ def test_a_wrong_option_is_named_with_its_value_and_the_way_out(mode: str, optio
     assert said in str(caught.value)
 
 
-names = st.sampled_from(["queries", "checkpoint.policy", "checkpoint.retainArchives", "execution", "afterDrain"]) | st.text(max_size=8)
+names = st.sampled_from(
+    ["queries", "checkpoint.policy", "checkpoint.acceptBatchIdRestart", "checkpoint.retainArchives", "execution", "afterDrain"]
+) | st.text(max_size=8)
 
 
 @given(st.sampled_from(MODES) | st.text(max_size=6), st.dictionaries(names, st.text(max_size=12), max_size=4))
@@ -96,7 +110,7 @@ def test_no_option_ends_in_another_error(mode: str, options: Mapping[str, str]) 
     except UnsupportedOptionError:
         return
     assert set(parsed.described()) == {
-        *("mode", "queries", "incomplete_windows", "checkpoint_policy"),
+        *("mode", "queries", "incomplete_windows", "checkpoint_policy", "accept_batch_id_restart"),
         *("side_output_path", "side_output_format", "state_export_path"),
         *("retain_archives", "state_loss_policy", "execution", "after_drain"),
     }

@@ -3,14 +3,13 @@
 import os
 import shutil
 import subprocess
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import yaml
@@ -18,24 +17,11 @@ from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient
 
 from devcluster import gobuild
 from devcluster.api import control_plane
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 KUBECONFIG = "SPARK_DRAIN_TEST_KUBECONFIG"
 DRAINS = "/apis/sparkdrain.io/v1alpha1/namespaces/{}/pipelinedrains"
-
-Found = TypeVar("Found")
-
-
-def eventually(look: Callable[[], Found | None], *, seconds: float = 60.0, what: str = "") -> Found:
-    """Return the first truthy answer; fails with the last one otherwise."""
-    until = time.monotonic() + seconds
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.monotonic() > until:
-            raise AssertionError(f"not within {seconds} s: {what or look.__name__} (last answer {found!r})")
-        time.sleep(0.05)
 
 
 @dataclass(frozen=True)

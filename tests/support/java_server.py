@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.waiting import eventually
 from tools import spark_java
 
 __all__ = ["java_server", "run_java"]
@@ -27,6 +28,19 @@ def run_java(jars: Sequence[str], *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@dataclass(frozen=True)
+class _Server:
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def tail(self) -> str:
+        return self.log.read_text()[-3000:]
+
+
 @contextmanager
 def java_server(folder: Path, jars: Sequence[str], *arguments: str, ready: Callable[[], bool]) -> Iterator[None]:
     """Run a main class in a folder until the end of the block, which begins when it is ready."""
@@ -34,11 +48,7 @@ def java_server(folder: Path, jars: Sequence[str], *arguments: str, ready: Calla
     with log.open("wb") as output:
         process = subprocess.Popen(_command(jars, arguments), cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
     try:
-        give_up = time.monotonic() + _SECONDS
-        while not ready():
-            assert process.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < give_up, log.read_text()[-3000:]
-            time.sleep(0.1)
+        eventually(ready, "the server is ready", _SECONDS, _Server(process, log))
         yield
     finally:
         process.terminate()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 
 from devcluster.ports import remembered_ports
 from tests.support.java_server import java_server, run_java
+from tests.support.waiting import eventually
 from tools import jars
 
 __all__ = ["Broker", "broker_running"]
@@ -59,10 +59,7 @@ class Broker:
 
     def write(self, topic: str, partitions: int, records: Iterable[Mapping[str, Any]]) -> None:
         """Write records as JSON, one after the other to each partition in turn, and wait until they are there."""
-        give_up = time.monotonic() + _SECONDS
-        while len(self._producer.partitions_for(topic)) < partitions:
-            assert time.monotonic() < give_up, f"topic {topic} does not get {partitions} partitions"
-            time.sleep(0.1)
+        eventually(lambda: len(self._producer.partitions_for(topic)) >= partitions, f"topic {topic} has {partitions} partitions", _SECONDS)
         sent = [
             self._producer.send(topic, json.dumps(record).encode(), partition=number % partitions) for number, record in enumerate(records)
         ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from spark_drain_agent.steps.fence import fence_line
+from spark_drain_agent.checkpoint.fence import fence_line
 
-from tests.ledger.harness import EXACT, Ledger, Restarter, write_events
+from tests.ledger.harness import EXACT, Ledger, Restarter, Spark, write_events
 from tools import sparks
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -24,12 +22,12 @@ def test_drained_and_read_on(release: str, tmp_path: Path) -> None:
     later.mkdir()
     for file in second_half:
         file.rename(later / file.name)
-    restarter = Restarter(tmp_path / "log", packages=sparks.install(release))
+    restarter = Restarter(tmp_path / "log", Spark(sparks.install(release)))
     try:
         first = restarter.run("agent", "v1", source, base, "consume")
         assert first["outcome"] == "ran", first["detail"]
         assert "running-flush-committed" in first["points"]
-        drain = shown(tmp_path / "log")
+        drain = first["drain"]
         assert drain["sparkVersion"] == release
         assert drain["queries"][0]["operators"] == [{"name": "Aggregate", "disposition": "flushed", "rowsBefore": 4, "rowsAfter": 0}]
         assert Ledger(base).drain_panes() == 4
@@ -47,10 +45,3 @@ def test_drained_and_read_on(release: str, tmp_path: Path) -> None:
         assert "FENCED_BY_SPARK_DRAIN" in plain["detail"]
     finally:
         restarter.close()
-
-
-def shown(log: Path) -> dict[str, Any]:
-    """Return the last drain's report that the restarter logged."""
-    lines = [line for line in log.read_text().splitlines() if line.startswith("SHOWN ")]
-    found: dict[str, Any] = json.loads(lines[-1].removeprefix("SHOWN "))[-1]
-    return found

@@ -56,6 +56,7 @@ def test_the_chosen_tests_decide(tmp_path: Path, arguments: list[str], needs: li
         ({"sparks"}, True, False, ["Spark"]),
         ({"spark"}, True, False, ["Spark's"]),
         ({"jars"}, True, False, ["jars"]),
+        ({"tables"}, True, False, ["Spark", "jars"]),
         ({"sparks", "programs"}, True, False, ["kube", "helm", "kind", "Spark"]),
         ({"apiserver"}, True, True, ["kube", "helm", "kind"]),
         ({"cluster"}, False, False, ["kube", "helm", "kind"]),

@@ -2,18 +2,20 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
-from spark_drain_agent import launcher
+from spark_drain_agent.cli import run_script
 from spark_drain_store import cli
 
+from devcluster import gobuild
 from tests.workshop.repository import ROOT, files, name
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 PAGES = files("*.md")
 INLINE = re.compile(r"`([^`\n]+)`")
 
@@ -25,7 +27,7 @@ def blocks(*languages: str) -> list[tuple[str, str]]:
 def commands(program: str) -> list[tuple[str, list[str]]]:
     """Return each command line that begins with a program and stands alone on a line of a block, split into words."""
     lines = [(page, line.strip()) for page, text in blocks("", "sh", "bash", "console") for line in text.splitlines()]
-    return [(page, shlex.split(line, comments=True)) for page, line in lines if line.startswith(f"{program} ") and "[" not in line]
+    return [(page, shlex.split(line, comments=True)) for page, line in lines if line.startswith(f"{program} ") and " [" not in line]
 
 
 def definition() -> dict[str, Any]:
@@ -75,7 +77,7 @@ def test_every_command_of_the_agent_in_the_pages_is_one() -> None:
     found = commands("python -m spark_drain_agent")
     assert found
     for page, words in found:
-        assert launcher._parser().parse_args(words[3:]).script, page
+        assert run_script._parser().parse_args(words[3:]).script, page
 
 
 def test_every_make_target_in_the_pages_exists() -> None:
@@ -86,6 +88,26 @@ def test_every_make_target_in_the_pages_exists() -> None:
     mentioned = [(page, found[1]) for page, code in inline + lines if (found := re.match(r"make ([a-z][a-z-]*)\b", code))]
     assert mentioned
     assert not [(page, target) for page, target in mentioned if target not in declared[1].split()]
+
+
+def test_every_installation_by_helm_in_the_pages_renders() -> None:
+    helm = str(gobuild.build(gobuild.HELM) / "helm")
+    found = commands("helm install")
+    assert found
+    for page, words in found:
+        done = subprocess.run([helm, "template", *words[2:]], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{page}: {done.stderr}"
+
+
+def test_every_image_in_the_pages_is_built_from_what_is_there() -> None:
+    """A Dockerfile and its context are of this repository, or the page shows the one and makes the other."""
+    found = commands("docker build")
+    assert found
+    for page, words in found:
+        text = (ROOT / page).read_text()
+        file, context = words[words.index("-f") + 1], words[-1]
+        assert (ROOT / file).is_file() or f"`{file}`" in text, f"{page}: {file}"
+        assert (ROOT / context / "pyproject.toml").is_file() or f"--wheel-dir {context} " in text, f"{page}: {context}"
 
 
 def test_every_folder_of_the_architecture_exists() -> None:

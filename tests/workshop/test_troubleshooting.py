@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from spark_drain_agent import reasons as agent_reasons
-from spark_drain_operator.models.reasons import ConditionType, Phase, Reason
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason
+from spark_drain_store import reasons as agent_reasons
 
 from tests.workshop.repository import ROOT
 
@@ -35,7 +35,7 @@ def test_each_section_has_a_row_for_every_word_and_no_other(section: str, words:
 
 
 def test_the_fence_that_people_see_is_explained() -> None:
-    from spark_drain_agent.steps.fence import fence_line
+    from spark_drain_agent.checkpoint.fence import fence_line
 
     line = fence_line("uuid")
     assert any(line.startswith(title.rpartition(" ")[2]) for title in SECTIONS)

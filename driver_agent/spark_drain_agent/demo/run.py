@@ -97,9 +97,9 @@ class _Story:
             self._run_until(driver, width, after, enough)
             screen.step(f"{version} is asked to drain")
             screen.say(f"$ python -m spark_drain_store --metadata-store {self._store} drain write")
-            uuid = store_command(self._store, "drain", "write")
-            screen.say(uuid)
-            report = self._follow_drain(driver, uuid)
+            drain_id = store_command(self._store, "drain", "write")
+            screen.say(drain_id)
+            report = self._follow_drain(driver, drain_id)
             screen.step(f"{version} is let go")
             screen.say(f"$ python -m spark_drain_store --metadata-store {self._store} drain cleanup")
             store_command(self._store, "drain", "cleanup")
@@ -127,12 +127,12 @@ class _Story:
                 )
             time.sleep(0.25)
 
-    def _follow_drain(self, driver: Driver, uuid: str) -> DrainReport:
+    def _follow_drain(self, driver: Driver, drain_id: str) -> DrainReport:
         give_up = time.monotonic() + _PATIENCE_SECONDS
         coming, shown = list(_MEANING), ""
         while time.monotonic() < give_up:
             driver.check()
-            report = Drains.read(self._channel).reports.get(uuid)
+            report = Drains.read(self._channel).reports.get(drain_id)
             while report is not None and report.state in coming:  # what lasts for milliseconds goes by between two looks
                 passed = coming.pop(0)
                 self._screen.say(f"{passed:<12} {_MEANING[passed]}")

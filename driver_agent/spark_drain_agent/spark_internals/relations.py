@@ -1,26 +1,26 @@
-"""Where a query reads from and writes to, from its plan and its writer: known before it runs."""
+"""Where a query reads from and writes to, from its plan, its writer and its sink."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
-
-from spark_drain_agent.feeds import Place
-from spark_drain_agent.spark_internals import CapturedWriter, SparkInternals
+from spark_drain_agent.spark_internals.live_tables import LiveSink, described_table
+from spark_drain_agent.spark_internals.places import Place
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["read_from", "written_to"]
 
 
-def written_to(internals: SparkInternals, captured: CapturedWriter) -> list[Place]:
+def written_to(internals: SparkInternals, captured: CapturedWriter, sink: LiveSink) -> list[Place]:
     """Return where a query's sink writes to; nothing for sinks that only user code knows, such as foreachBatch."""
-    if captured.table is not None:
-        return _table(internals, captured.table)
     if captured.source == "kafka":
         topic, servers = captured.option("topic"), captured.option("kafka.bootstrap.servers")
         return [Place("topic", topic, _servers(servers))] if topic else []
-    path = captured.path or captured.option("path")
-    return [Place("path", internals.qualified(path))] if path else []
+    names = {name.replace("`", "") for name in (sink.table, captured.table) if name}
+    # What a table is started by is its path or its name: where the sink says what it is, only that counts.
+    folders = {sink.location} if sink.location or sink.table else {captured.path or captured.option("path") or ""}
+    return [Place("table", name) for name in sorted(names)] + _paths(internals, folders)
 
 
 def read_from(internals: SparkInternals, captured: CapturedWriter) -> list[Place]:
@@ -36,42 +36,27 @@ def read_from(internals: SparkInternals, captured: CapturedWriter) -> list[Place
 
 
 def _files(internals: SparkInternals, source: Any) -> list[Place]:
-    paths = [str(source.paths().apply(index)) for index in range(source.paths().size())]
+    paths = {str(source.paths().apply(index)) for index in range(source.paths().size())}
     option = source.options().get("path")
-    if option.isDefined():
-        paths.append(str(option.get()))
-    return [Place("path", internals.qualified(path)) for path in paths]
+    return _paths(internals, paths | ({str(option.get())} if option.isDefined() else set()))
 
 
 def _relation(internals: SparkInternals, leaf: Any) -> list[Place]:
-    if leaf.identifier().isDefined() and leaf.catalog().isDefined():
-        return [Place("table", f"{leaf.catalog().get().name()}.{leaf.identifier().get().toString()}".replace("`", ""))]
     options = leaf.extraOptions()
     servers = _servers(options.get("kafka.bootstrap.servers"))
     if options.get("subscribePattern"):
         return [Place("topic", str(options.get("subscribePattern")), servers, pattern=True)]
     if options.get("subscribe"):
         return [Place("topic", topic.strip(), servers) for topic in str(options.get("subscribe")).split(",")]
-    path = options.get("path")
-    return [Place("path", internals.qualified(str(path)))] if path else []
+    table, location = described_table(leaf.table())
+    if leaf.identifier().isDefined() and leaf.catalog().isDefined():
+        table = f"{leaf.catalog().get().name()}.{leaf.identifier().get().toString()}".replace("`", "")
+        return [Place("table", table), *_paths(internals, {location})]
+    return _paths(internals, {location or str(options.get("path") or "")})
 
 
-def _table(internals: SparkInternals, name: str) -> list[Place]:
-    """Return a table's full name, and its folder where the session's own catalog knows it, since Spark reads it from there."""
-    state = internals.session_state()
-    manager = state.catalogManager()
-    parts = name.replace("`", "").split(".")
-    if len(parts) == 1:
-        parts = [*[str(part) for part in manager.currentNamespace()], *parts]
-    if len(parts) == 2:
-        parts = [str(manager.currentCatalog().name()), *parts]
-    found = [Place("table", ".".join(parts))]
-    try:
-        table = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
-        found.append(Place("path", internals.qualified(str(table.location().toString()))))
-    except Py4JError:  # another catalog's table, which only that catalog can locate
-        pass
-    return found
+def _paths(internals: SparkInternals, folders: set[str]) -> list[Place]:
+    return [Place("path", internals.qualified(folder)) for folder in sorted(folders) if folder]
 
 
 def _servers(option: Any) -> frozenset[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from spark_drain_agent.spark_internals import CapturedWriter, SparkInternals
-from spark_drain_agent.trace import reached
+from spark_drain_agent.milestones import reached
+from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["discard_once_at", "unwritable", "write_once_at"]
 
@@ -50,7 +51,7 @@ def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format:
         if hasattr(instance, "fallbackFileFormat"):
             fallback = instance.fallbackFileFormat().getDeclaredConstructor(internals.array(jvm.java.lang.Class))
             instance = fallback.newInstance(internals.array(jvm.java.lang.Object))
-    except Py4JError:
+    except JavaError:
         return "this Spark does not know it"
     if not jvm.java.lang.Class.forName("org.apache.spark.sql.execution.datasources.FileFormat").isInstance(instance):
         return ""

@@ -9,10 +9,14 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
-from spark_drain_agent.offsets import covers
-from spark_drain_agent.spark_internals import LiveQuery, SparkInternals
+from spark_drain_agent.spark_internals.live_query import LiveQuery
+from spark_drain_agent.spark_internals.live_tables import source_name
+from spark_drain_agent.spark_internals.offsets import covers
+from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.table_sources import has_end, table_goal
 
-__all__ = ["SourceGoal", "goal_of", "mute_sources"]
+__all__ = ["SourceGoal", "goal_of", "sources_without_end"]
 
 _OFFSETS_BY_LIMIT = frozenset({"KafkaMicroBatchStream"})
 _OFFSETS = frozenset({"RateStreamMicroBatchStream", "TextSocketMicroBatchStream", "MemoryStream"})
@@ -30,10 +34,11 @@ class SourceGoal(Protocol):
         """Return whether a query with these offsets of its newest planned and committed batches has read as far; ask under the lock."""
 
 
-def mute_sources(live: LiveQuery) -> list[str]:
+def sources_without_end(live: LiveQuery) -> list[str]:
     """Return the sources that cannot say how far their data goes, as ``description (class)``."""
     known = _OFFSETS_BY_LIMIT | _OFFSETS | _MAKES_DATA | {_FILES}
-    return [f"{source.toString()} ({_kind(source)})" for source in live.streams if _kind(source) not in known]
+    unknown = [source for source in live.streams if _kind(source) not in known and not has_end(source)]
+    return [f"{source_name(source)} ({_kind(source)})" for source in unknown]
 
 
 def goal_of(internals: SparkInternals, source: Any, planned: str | None) -> SourceGoal | None:
@@ -44,11 +49,13 @@ def goal_of(internals: SparkInternals, source: Any, planned: str | None) -> Sour
     internals
         Access to Spark.
     source
-        A source that is not mute.
+        A source that can say how far its data goes.
     planned
         Its offset in the query's newest batch; without any, None is returned for a source that has a first batch in any case.
     """
     kind = _kind(source)
+    if has_end(source):
+        return table_goal(internals.jvm, source, planned)
     if kind == _FILES:
         return _FilesGoal(source)
     if kind in _MAKES_DATA:
@@ -79,7 +86,7 @@ class _FilesGoal:
 
     def __init__(self, source: Any) -> None:
         self._source = source
-        self._seen = _private(source, "seenFiles")
+        self._seen = private_field(source, "seenFiles")
         self._unread = [entry for entry in self._listed() if self._is_new(entry)]
         self._listed_at = time.monotonic()
         self._last: str | None = None
@@ -105,9 +112,3 @@ class _FilesGoal:
             return False
         self._last = self._last or planned
         return covers(committed, self._last)
-
-
-def _private(holder: Any, name: str) -> Any:
-    field = holder.getClass().getDeclaredField(name)
-    field.setAccessible(True)
-    return field.get(holder)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_drain_operator.applications.kubeflow import KubeflowAdapter
-from spark_drain_operator.applications.protocol import ApplicationAdapter
-from spark_drain_operator.models.spec import ApplicationRef
+from spark_drain_operator.applications.protocol import ApplicationAdapter, ApplicationRef
 from spark_drain_operator.storage import Cluster
 
 __all__ = ["adapters", "find_adapter"]

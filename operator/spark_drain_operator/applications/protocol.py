@@ -9,11 +9,24 @@ from typing import Any, Protocol
 
 from spark_drain_operator.storage.pods import DriverPod, PodName
 
-__all__ = ["Activity", "Application", "ApplicationAdapter", "SuspendNotStoredError"]
+__all__ = ["Activity", "Application", "ApplicationAdapter", "ApplicationRef", "SuspendNotStoredError", "current_driver"]
 
 
 class SuspendNotStoredError(Exception):
     """The API server accepted the patch and dropped its field."""
+
+
+@dataclass(frozen=True)
+class ApplicationRef:
+    """An application, in the namespace of the object that refers to it."""
+
+    api_version: str
+    kind: str
+    name: str
+
+    def described(self) -> str:
+        """Return ``Kind "name"``."""
+        return f"{self.kind} {self.name!r}"
 
 
 class Activity(Enum):
@@ -70,6 +83,13 @@ class Application:
     def will_not_run(self) -> bool:
         """Whether neither a driver runs nor another one will come by itself."""
         return self.activity in (Activity.SUSPENDED, Activity.ENDED) and not self.driver_alive
+
+
+def current_driver(application: Application | None) -> DriverPod | None:
+    """Return the driver that runs or is about to; a pending one counts, so that its agent finds the request before any query starts."""
+    if application is None:
+        return None
+    return next((driver for driver in application.drivers if driver.alive and not driver.terminating), None)
 
 
 class ApplicationAdapter(Protocol):

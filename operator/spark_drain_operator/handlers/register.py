@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import kopf
 from spark_drain_store.configmap import MANAGED_BY
 
+from spark_drain_operator.engine.conditions import FINISHED
+from spark_drain_operator.engine.queue import DelayedQueue
+from spark_drain_operator.engine.workers import ObjectKey, Workers
 from spark_drain_operator.handlers.watched import Watched
-from spark_drain_operator.models.reasons import ConditionType
-from spark_drain_operator.queue import DelayedQueue
-from spark_drain_operator.storage.drains import GROUP, PLURAL, VERSION
-from spark_drain_operator.workers import DrainKey, Workers
+from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
 
 __all__ = ["needs_a_pass", "register"]
 
@@ -21,7 +21,7 @@ _STOP_SECONDS = 8.0
 
 
 def needs_a_pass(event_type: str | None, body: Mapping[str, Any]) -> bool:
-    """Whether an event of a PipelineDrain is news; the operator's own status writes are not."""
+    """Whether an event of one of the operator's own objects is news; the operator's own status writes are not."""
     metadata, status = body["metadata"], body.get("status") or {}
     if event_type in (None, "ADDED") or metadata.get("deletionTimestamp"):
         return True
@@ -30,16 +30,18 @@ def needs_a_pass(event_type: str | None, body: Mapping[str, Any]) -> bool:
 
 def _finished(body: Mapping[str, Any]) -> bool:
     conditions = (body.get("status") or {}).get("conditions") or []
-    return any(item["type"] == ConditionType.FINISHED and item["status"] == "True" for item in conditions)
+    return any(item["type"] == FINISHED and item["status"] == "True" for item in conditions)
 
 
-def register(registry: kopf.OperatorRegistry, queue: DelayedQueue[DrainKey], workers: Workers) -> None:
+def register(registry: kopf.OperatorRegistry, resources: Iterable[Resource], queue: DelayedQueue[ObjectKey], workers: Workers) -> None:
     """Register all handlers.
 
     Parameters
     ----------
     registry
         Of kopf.
+    resources
+        The operator's own kinds.
     queue
         Where keys go.
     workers
@@ -68,19 +70,8 @@ def register(registry: kopf.OperatorRegistry, queue: DelayedQueue[DrainKey], wor
             raise kopf.PermanentError(f"workers are stuck: {', '.join(stuck)}")
         return stuck
 
-    @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
-    def drain_seen(type: str, body: kopf.Body, namespace: str | None, name: str, **_: Any) -> None:
-        key = DrainKey(namespace or "", name)
-        if type == "DELETED":
-            watched.forget(key)
-            return
-        if _finished(body):
-            watched.forget(key)
-        else:
-            reference = body["spec"]["applicationRef"]
-            watched.track(key, str(reference["kind"]), str(reference["name"]))
-        if needs_a_pass(type, body):
-            queue.add(key)
+    for resource in resources:
+        _register_own(registry, resource, watched, queue)
 
     @kopf.on.event("", "v1", "configmaps", registry=registry)
     def report_seen(namespace: str | None, name: str, **_: Any) -> None:
@@ -90,4 +81,20 @@ def register(registry: kopf.OperatorRegistry, queue: DelayedQueue[DrainKey], wor
     @kopf.on.event("", "v1", "pods", registry=registry)
     def driver_seen(labels: Mapping[str, str], namespace: str | None, **_: Any) -> None:
         for key in watched.of_application(namespace or "", labels.get(_APP_LABEL, "")):
+            queue.add(key)
+
+
+def _register_own(registry: kopf.OperatorRegistry, resource: Resource, watched: Watched, queue: DelayedQueue[ObjectKey]) -> None:
+    @kopf.on.event(GROUP, VERSION, resource.plural, registry=registry)
+    def own_seen(type: str, body: kopf.Body, namespace: str | None, name: str, **_: Any) -> None:
+        key = ObjectKey(resource.kind, namespace or "", name)
+        if type == "DELETED":
+            watched.forget(key)
+            return
+        if _finished(body):
+            watched.forget(key)
+        else:
+            reference = body["spec"]["applicationRef"]
+            watched.track(key, str(reference["kind"]), str(reference["name"]))
+        if needs_a_pass(type, body):
             queue.add(key)

@@ -7,13 +7,14 @@ import logging
 import kopf
 from spark_drain_store.kube_client import KubeClient
 
+from spark_drain_operator.engine.queue import DelayedQueue
+from spark_drain_operator.engine.reconciler import Reconciler
+from spark_drain_operator.engine.workers import ObjectKey, Workers
 from spark_drain_operator.handlers.login import register_login
 from spark_drain_operator.handlers.register import register
-from spark_drain_operator.queue import DelayedQueue
-from spark_drain_operator.reconcile.sequence import Reconciler
+from spark_drain_operator.kinds import kinds
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
-from spark_drain_operator.workers import DrainKey, Workers
 
 __all__ = ["run_operator"]
 
@@ -29,11 +30,13 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
         There are no credentials.
     """
     cluster = Cluster.over(KubeClient.from_environment())
-    queue: DelayedQueue[DrainKey] = DelayedQueue()
-    workers = Workers(queue, Reconciler(cluster, settings).reconcile, settings.workers)
+    queue: DelayedQueue[ObjectKey] = DelayedQueue()
+    served = kinds(cluster, settings)
+    reconcilers = {kind.resource.kind: Reconciler(kind, cluster) for kind in served}
+    workers = Workers(queue, lambda key: reconcilers[key.kind].reconcile(key.namespace, key.name), settings.workers)
     registry = kopf.OperatorRegistry()
     register_login(registry)
-    register(registry, queue, workers)
+    register(registry, [kind.resource for kind in served], queue, workers)
     _log.info("watching %s", ", ".join(settings.namespaces) or "the whole cluster")
     await kopf.operator(
         registry=registry,

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from spark_drain_store.channel import config_map_names
 
-from spark_drain_operator.workers import DrainKey
+from spark_drain_operator.engine.workers import ObjectKey
 
 __all__ = ["Watched"]
 
@@ -17,10 +17,10 @@ class Watched:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._drains: dict[tuple[str, str, str], set[DrainKey]] = defaultdict(set)
-        self._subjects: dict[DrainKey, tuple[tuple[str, str, str], ...]] = {}
+        self._drains: dict[tuple[str, str, str], set[ObjectKey]] = defaultdict(set)
+        self._subjects: dict[ObjectKey, tuple[tuple[str, str, str], ...]] = {}
 
-    def track(self, key: DrainKey, kind: str, application: str) -> None:
+    def track(self, key: ObjectKey, kind: str, application: str) -> None:
         """Remember an unfinished drain."""
         _, reports = config_map_names(application, kind)
         subjects = ((key.namespace, "application", application), (key.namespace, "configmap", reports))
@@ -29,7 +29,7 @@ class Watched:
             for subject in subjects:
                 self._drains[subject].add(key)
 
-    def forget(self, key: DrainKey) -> None:
+    def forget(self, key: ObjectKey) -> None:
         """Forget a finished or deleted drain."""
         with self._lock:
             for subject in self._subjects.pop(key, ()):
@@ -37,14 +37,14 @@ class Watched:
                 if not self._drains[subject]:
                     del self._drains[subject]
 
-    def of_application(self, namespace: str, name: str) -> tuple[DrainKey, ...]:
+    def of_application(self, namespace: str, name: str) -> tuple[ObjectKey, ...]:
         """Return the unfinished drains of an application."""
         return self._find((namespace, "application", name))
 
-    def of_config_map(self, namespace: str, name: str) -> tuple[DrainKey, ...]:
+    def of_config_map(self, namespace: str, name: str) -> tuple[ObjectKey, ...]:
         """Return the unfinished drains whose agent reports into a ConfigMap."""
         return self._find((namespace, "configmap", name))
 
-    def _find(self, subject: tuple[str, str, str]) -> tuple[DrainKey, ...]:
+    def _find(self, subject: tuple[str, str, str]) -> tuple[ObjectKey, ...]:
         with self._lock:
             return tuple(self._drains.get(subject, ()))

@@ -8,9 +8,9 @@ from spark_drain_store.kube_client import KubeClient
 
 from spark_drain_operator.storage.applications import ApplicationObjects
 from spark_drain_operator.storage.channels import Channels
-from spark_drain_operator.storage.drains import DrainObjects
 from spark_drain_operator.storage.events import EventRecorder
 from spark_drain_operator.storage.namespaces import Namespaces
+from spark_drain_operator.storage.own_objects import OwnObjects, Resource
 from spark_drain_operator.storage.pods import Pods
 from spark_drain_operator.storage.results import Results
 
@@ -21,9 +21,9 @@ __all__ = ["Cluster"]
 class Cluster:
     """The API server by subject."""
 
+    client: KubeClient
     applications: ApplicationObjects
     channels: Channels
-    drains: DrainObjects
     events: EventRecorder
     namespaces: Namespaces
     pods: Pods
@@ -33,11 +33,15 @@ class Cluster:
     def over(cls, client: KubeClient) -> Cluster:
         """Return all subjects over one client."""
         return cls(
+            client=client,
             applications=ApplicationObjects(client),
             channels=Channels(client),
-            drains=DrainObjects(client),
             events=EventRecorder(client),
             namespaces=Namespaces(client),
             pods=Pods(client),
             results=Results(client),
         )
+
+    def objects(self, resource: Resource) -> OwnObjects:
+        """Return the objects of one of the operator's own kinds."""
+        return OwnObjects(self.client, resource)

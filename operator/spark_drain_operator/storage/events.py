@@ -1,4 +1,4 @@
-"""Events of PipelineDrains: what `kubectl describe` shows."""
+"""Events of the operator's own objects: what `kubectl describe` shows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient
 
-from spark_drain_operator.models.clock import format_time, now
-from spark_drain_operator.storage.drains import GROUP, VERSION
+from spark_drain_operator.clock import format_time, now
 
 __all__ = ["COMPONENT", "EventRecorder"]
 
@@ -27,27 +26,27 @@ class EventRecorder:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    def record(self, drain: Mapping[str, Any], type_: str, reason: str, message: str) -> None:
-        """Write one Event about a PipelineDrain.
+    def record(self, about: Mapping[str, Any], type_: str, reason: str, message: str) -> None:
+        """Write one Event about an object.
 
         Parameters
         ----------
-        drain
-            The object.
+        about
+            The object, as the API server returned it.
         type_
             ``Normal`` or ``Warning``.
         reason, message
             One CamelCase word, one sentence.
         """
-        metadata, stamp = drain["metadata"], format_time(now())
+        metadata, stamp = about["metadata"], format_time(now())
         body = {
             "apiVersion": "v1",
             "kind": "Event",
             # Events of one second are shown in the order of their names.
             "metadata": {"name": f"{metadata['name']}.{time.time_ns():016x}", "namespace": metadata["namespace"]},
             "involvedObject": {
-                "apiVersion": f"{GROUP}/{VERSION}",
-                "kind": "PipelineDrain",
+                "apiVersion": about["apiVersion"],
+                "kind": about["kind"],
                 "name": metadata["name"],
                 "namespace": metadata["namespace"],
                 "uid": metadata["uid"],

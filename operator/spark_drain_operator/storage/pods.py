@@ -10,7 +10,7 @@ from typing import Any
 
 from spark_drain_store.kube_client import KubeClient
 
-from spark_drain_operator.models.clock import parse_time
+from spark_drain_operator.clock import parse_time
 
 __all__ = ["DriverPod", "PodName", "PodPhases", "Pods"]
 

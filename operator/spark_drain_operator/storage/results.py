@@ -8,8 +8,6 @@ from typing import Any
 from spark_drain_store.configmap import MANAGED_BY
 from spark_drain_store.kube_client import ApiError, KubeClient
 
-from spark_drain_operator.storage.drains import GROUP, VERSION
-
 __all__ = ["ResultNameTakenError", "Results"]
 
 _PART_OF_RESULT = {**MANAGED_BY, "app.kubernetes.io/component": "result"}
@@ -36,8 +34,8 @@ class Results:
         metadata = drain["metadata"]
         collection = f"/api/v1/namespaces/{metadata['namespace']}/configmaps"
         owner = {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": "PipelineDrain",
+            "apiVersion": drain["apiVersion"],
+            "kind": drain["kind"],
             "name": metadata["name"],
             "uid": metadata["uid"],
             "controller": True,

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from spark_drain_agent import trace
+from spark_drain_agent import milestones
 
 from tests.agent.apps.sinks import counted, read, to_files
 
@@ -52,7 +52,7 @@ def kill_at(wanted: str) -> None:
             os.kill(gateway.proc.pid, signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    trace.observe(look)
+    milestones.observe(look)
 
 
 if __name__ == "__main__":

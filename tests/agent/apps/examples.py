@@ -4,13 +4,14 @@ Usage: examples.py BASE STORE NAME,ARGUMENT,... NAME,...
 """
 
 import sys
+import traceback
 from pathlib import Path
 
 import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from spark_drain_agent.bypass import as_agent
-from spark_drain_agent.launcher import main
+from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.cli.run_script import main
 
 FOLDER = Path(pyspark.__path__[0]) / "examples/src/main/python/sql/streaming"
 
@@ -18,7 +19,13 @@ store = sys.argv[2]
 for example in sys.argv[3:]:
     name, *arguments = example.split(",")
     print(f"begin {name}", flush=True)
-    code = main(["--metadata-store", store, str(FOLDER / name), *arguments])
+    try:
+        code = main(["--metadata-store", store, str(FOLDER / name), *arguments])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    except Exception:  # what the example raised, as Python shows it
+        traceback.print_exc()
+        code = 1
     print(f"end {name} {code}", flush=True)
     with as_agent():
         context = SparkContext._active_spark_context

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent import is_drain_pane, trace
+from spark_drain_agent import is_drain_pane, milestones
 
 from tests.agent.apps.sinks import counted, read, to_files
 
@@ -45,7 +45,7 @@ def hold_report(point: str) -> None:
             time.sleep(0.05)
 
 
-trace.observe(hold_report)
+milestones.observe(hold_report)
 spark = SparkSession.builder.getOrCreate()
 held = F.udf(lambda _: hold(is_drain_pane()), "boolean")
 for name, interval in (("awake", "0 seconds"), ("asleep", "1 day")):

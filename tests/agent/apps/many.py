@@ -39,7 +39,7 @@ def tell_others(context: DrainContext) -> None:
 
 def tell(when: str, context: DrainContext) -> None:
     queries = {query.name: query.end_offsets for query in context.queries}
-    (base / f"{when}.json").write_text(json.dumps({"uuid": context.uuid, "mode": context.mode, "queries": queries}))
+    (base / f"{when}.json").write_text(json.dumps({"uuid": context.drain_id, "mode": context.mode, "queries": queries}))
 
 
 seen_by_udf = F.udf(lambda _: is_drain_pane(), "boolean")

@@ -13,7 +13,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from spark_drain_agent.spark_internals import SparkInternals
+from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.apps.sinks import read
 
@@ -33,6 +33,20 @@ def with_state(timeout: str) -> DataFrame:
     return timed.groupBy("id").applyInPandasWithState(same, "id LONG, at TIMESTAMP", "n LONG", "append", timeout)
 
 
+SAME_ID = "a.id = b.id"
+BOTH = "a.at BETWEEN b.at AND b.at + INTERVAL 1 HOUR"
+NO_EARLIER, NO_LATER = "a.at >= b.at", "a.at <= b.at + INTERVAL 1 HOUR"
+
+
+def joined(*conditions: str, how: str = "inner", left: DataFrame = timed, right: DataFrame = timed) -> DataFrame:
+    both = left.alias("a").join(right.alias("b"), F.expr(" AND ".join(conditions)), how)
+    return both.select("a.id") if how == "left_semi" else both.select("a.id", "b.at")
+
+
+def counted_windows(seconds: int) -> DataFrame:
+    return timed.select("id", F.window("at", f"{seconds} seconds").alias("at"))
+
+
 plans = {
     "projection": timed.select("id"),
     "window": timed.groupBy(F.window("at", "5 minutes")).count(),
@@ -50,8 +64,29 @@ plans = {
     "deduplicated-within-watermark": timed.dropDuplicatesWithinWatermark(["id"]),
     "joined-with-static": timed.join(static, "id").select("id", "name"),
     "joined-with-static-counts": timed.join(static.groupBy("id").count(), "id"),
-    "joined": timed.alias("a").join(timed.alias("b"), F.expr("a.id = b.id AND a.at BETWEEN b.at AND b.at + INTERVAL 1 HOUR")),
-    "joined-without-watermark": events.alias("a").join(events.alias("b"), F.expr("a.id = b.id")),
+    "joined": joined(SAME_ID, BOTH),
+    "joined-without-watermark": joined(SAME_ID, left=events, right=events),
+    "joined-unbounded": joined(SAME_ID),
+    "joined-bounded-above-only": joined(SAME_ID, NO_LATER),
+    "joined-bounded-below-only": joined(SAME_ID, NO_EARLIER),
+    "joined-bounded-with-one-watermark": joined(SAME_ID, BOTH, right=events),
+    "joined-bounded-by-a-filter": timed.alias("a").join(timed.alias("b"), F.expr(SAME_ID)).where(BOTH).select("a.id"),
+    "joined-on-event-time": joined(SAME_ID, "a.at = b.at"),
+    "joined-on-event-time-with-one-watermark": joined(SAME_ID, "a.at = b.at", right=events),
+    "joined-on-windows": joined(SAME_ID, "a.at = b.at", left=counted_windows(5), right=counted_windows(5)),
+    "joined-on-the-start-of-windows": joined(SAME_ID, "a.at.start = b.at.start", left=counted_windows(5), right=counted_windows(5)),
+    "joined-left": joined(SAME_ID, BOTH, how="left_outer"),
+    "joined-left-bounded-above-only": joined(SAME_ID, NO_LATER, how="left_outer"),
+    "joined-right": joined(SAME_ID, BOTH, how="right_outer"),
+    "joined-right-bounded-below-only": joined(SAME_ID, NO_EARLIER, how="right_outer"),
+    "joined-full": joined(SAME_ID, BOTH, how="full_outer"),
+    "joined-semi": joined(SAME_ID, BOTH, how="left_semi"),
+    "joined-semi-bounded-above-only": joined(SAME_ID, NO_LATER, how="left_semi"),
+    "window-of-joined": joined(SAME_ID, BOTH).groupBy(F.window("at", "5 minutes")).count(),
+    "hours-that-are-no-windows": timed.groupBy(F.date_trunc("hour", "at")).count(),
+    "start-of-windows": timed.groupBy(F.window("at", "5 minutes").alias("w")).count().groupBy("w.start").count(),
+    "event-time-renamed": timed.withColumnRenamed("at", "then").groupBy("then").count(),
+    "event-time-in-a-struct": timed.select(F.struct("at", "id").alias("both")).groupBy("both.at").count(),
     "limited": timed.limit(10),
     "state-without-timeout": with_state(GroupStateTimeout.NoTimeout),
     "state-with-event-time-timeout": with_state(GroupStateTimeout.EventTimeTimeout),

@@ -23,6 +23,13 @@ def counted(events: DataFrame, *keys: Column, width: str = "60 seconds") -> Data
     return grouped.agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
 
 
+def _generation() -> int | None:
+    try:
+        return generation()
+    except RuntimeError:  # without the agent nobody has counted
+        return None
+
+
 def to_files(folder: Path, *, block: Path | None = None, poison: Path | None = None) -> Callable[[DataFrame, int], None]:
     """Return a foreachBatch function that writes one file per query and batch, replaced when the batch is executed again.
 
@@ -32,7 +39,7 @@ def to_files(folder: Path, *, block: Path | None = None, poison: Path | None = N
 
     def write(batch: DataFrame, batch_id: int) -> None:
         query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        told = {"window": None, "pane": is_drain_pane(), "generation": generation()}
+        told = {"window": None, "pane": is_drain_pane(), "generation": _generation()}
         rows = [json.dumps({**row.asDict(), **told}, default=str) for row in batch.collect()]
         if poison is not None and poison.exists() and is_drain_pane():
             raise RuntimeError("this window is poisonous")

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from spark_drain_agent import finishing
+from spark_drain_agent.drain import after_commit
 
 from tests.agent.apps.sinks import counted, read, to_files
 
-finishing._RETRY_SECONDS = (0.2,)
+after_commit._RETRY_SECONDS = (0.2,)
 base = Path(sys.argv[1])
 spark = SparkSession.builder.getOrCreate()
 query = (

@@ -1,0 +1,1 @@
+"""A query's checkpoint: its logs and files, and every change that a drain makes to them."""

@@ -1,0 +1,108 @@
+"""All steps on one checkpoint, from wherever its journal stands to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spark_drain_agent.checkpoint.fence import fence
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.flush import LaunchOnce, archive_running_flush, copy_to_work, flush, flush_committed, log_flush
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.seed import lift_fence, prune_archives, seed
+from spark_drain_agent.milestones import reached
+
+__all__ = ["Application", "Completed", "complete", "prepare"]
+
+
+@dataclass(frozen=True)
+class Application:
+    """What the steps on a checkpoint need of the application whose query it is.
+
+    Parameters
+    ----------
+    launch_once
+        Starts the query's writer for the flush batch.
+    check_version
+        Raises when this application is not the version that planned the flush; asked only where a batch must run.
+    export
+        Writes the state to ``journal.state_export``.
+    """
+
+    launch_once: LaunchOnce
+    check_version: Callable[[Journal], None]
+    export: Callable[[Journal], None]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A drained checkpoint.
+
+    Parameters
+    ----------
+    journal
+        Its last state.
+    rows_after
+        State rows left by the flush, per operator; empty when unknown.
+    """
+
+    journal: Journal
+    rows_after: tuple[int, ...]
+
+
+def prepare(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Write the journal: from here on every restart knows of the drain."""
+    written = write_journal(files, journal)
+    reached("prepared")
+    return written
+
+
+def complete(files: CheckpointFiles, journal: Journal, application: Application, retain_archives: int | None = None) -> Completed:
+    """Do what the journal says is still missing.
+
+    Parameters
+    ----------
+    files, journal
+        The checkpoint and its journal, at any step.
+    application
+        What only the application can do.
+    retain_archives
+        See `prune_archives`.
+
+    Raises
+    ------
+    FlushError
+        The flush batch failed; call again to retry.
+    ExportError
+        The state could not be exported; call again to retry.
+    """
+    rows_after: tuple[int, ...] = ()
+    if journal.step < JournalStep.FLUSHED:
+        fence(files, journal)
+        rows_after = _flush(files, journal, application)
+        if not journal.flushes:
+            journal = write_journal(files, journal.at(JournalStep.FLUSHED))
+    if journal.step < JournalStep.SEEDED:
+        journal = seed(files, journal)
+    if journal.step < JournalStep.DONE:
+        journal = lift_fence(files, journal)
+        prune_archives(files, retain_archives)
+    return Completed(journal, rows_after)
+
+
+def _flush(files: CheckpointFiles, journal: Journal, application: Application) -> tuple[int, ...]:
+    if journal.step is JournalStep.PREPARED and flush_committed(files, journal):
+        archive_running_flush(files, journal)
+        return ()
+    if journal.step is JournalStep.PREPARED:
+        if journal.state_export and files.exists("state"):
+            application.export(journal)  # before the state is moved: transformWithState's metadata names its schema by its whole path
+            reached("state-exported")
+        if journal.copies:
+            copy_to_work(files, journal)
+        if journal.flushes:
+            journal = log_flush(files, journal)
+    if not journal.flushes or flush_committed(files, journal):
+        return ()
+    application.check_version(journal)
+    return flush(files, journal, application.launch_once)

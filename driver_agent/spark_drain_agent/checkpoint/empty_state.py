@@ -1,0 +1,109 @@
+"""The first start of a generation without state: pinned confs and an empty state as the version that starts now needs them.
+
+Only that version knows its operators, so a drain cannot make their state. Until then a start without the agent fails: Spark looks for the
+state that the batch before has left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, Journal, JournalStep
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.milestones import reached
+from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
+
+__all__ = ["EmptyStateError", "NextVersion", "begin_generation"]
+
+_MADE_IN = f"{DRAIN_FOLDER}/empty-store"
+_COPIES_AT_ONCE = 8
+_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+"""The one pinned conf that is about the offset log and not about state: its entries have names for sources, or not."""
+
+
+class EmptyStateError(Exception):
+    """The version that starts cannot begin with an empty state under the next batch id; nothing was touched."""
+
+
+@dataclass(frozen=True)
+class NextVersion:
+    """What the version that starts now knows of itself.
+
+    Parameters
+    ----------
+    confs
+        Returns the confs that Spark would pin for a new query of its session.
+    stores
+        Returns the state stores of a batch with this metadata.
+    make_empty
+        Makes a store without content below a URI, with these confs.
+    """
+
+    confs: Callable[[], Mapping[str, str]]
+    stores: Callable[[str], Sequence[OperatorStores]]
+    make_empty: Callable[[Mapping[str, str], str], EmptyStore]
+
+
+def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVersion) -> None:
+    """Prepare the first batch of a generation without state; nothing to do once one is committed. Safe to stop anywhere and to repeat.
+
+    State that is there already is of a version that got no further, or a maintenance thread of the generation before uploaded it late.
+
+    Raises
+    ------
+    EmptyStateError
+        Spark would go on without the initial state that this version hands over.
+    """
+    checkpoint, first = Checkpoint(files), journal.first_batch_id
+    if journal.step is not JournalStep.DONE or not journal.begins_empty or checkpoint.newest_commit != first - 1:
+        return
+    # A batch that was planned and not committed has no state either, and Spark compares its confs with those of the batch before.
+    entries = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.exists(f"offsets/{number}")}
+    pinned = entries[first - 1].metadata.get("conf", {})
+    confs = {**version.confs(), **{name: pinned[name] for name in (_SOURCES,) if name in pinned}}
+    entries = {number: entry.with_confs(confs) for number, entry in entries.items()}
+    stores = version.stores(json.dumps(entries[first - 1].metadata)) if first > 0 else ()
+    _refuse_initial_state(stores, first)
+    if checkpoint.newest_commit != first - 1:
+        return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
+    for number, entry in entries.items():
+        checkpoint.write_offsets(number, entry)
+    reached("confs-renewed")
+    if checkpoint.newest_commit != first - 1:
+        return
+    files.delete("state")
+    reached("late-state-cleared")
+    if stores:
+        _make(files, stores, first, lambda folder: version.make_empty(confs, folder))
+
+
+def _refuse_initial_state(stores: Sequence[OperatorStores], first_batch_id: int) -> None:
+    initial = [item.operator for item in stores if item.initial_state]
+    if initial:
+        raise EmptyStateError(
+            f"{', '.join(initial)} has an initial state, which Spark applies in batch 0 only, and the first batch is {first_batch_id}: "
+            "go back with `python -m spark_drain_agent resume --from archive` and drain again with checkpoint.policy 'Reseed' and "
+            "checkpoint.acceptBatchIdRestart 'true', or start without an initial state"
+        )
+
+
+def _make(files: CheckpointFiles, stores: Sequence[OperatorStores], version: int, make_empty: Callable[[str], EmptyStore]) -> None:
+    files.delete(_MADE_IN)
+    made = make_empty(files.uri(_MADE_IN))
+    source = f"{_MADE_IN}{made.uri.split(_MADE_IN, 1)[1]}"
+    reached("empty-store-made")
+    for item in stores:
+        if item.metadata:
+            files.write(f"state/{item.operator_id}/_metadata/v2/{version - 1}", item.metadata)
+    first, *others = [f"{folder}/{version}.{made.suffix}" for item in stores for folder in item.folders()]
+    files.copy(source, first)
+    reached("empty-state-begun")
+    with ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
+        list(pool.map(partial(files.copy, source), others))
+    files.delete(_MADE_IN)
+    reached("empty-state-made")

@@ -1,0 +1,63 @@
+"""Make every start that does not know of the drain fail loudly, before anything else in the checkpoint changes."""
+
+from __future__ import annotations
+
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.milestones import reached
+
+__all__ = ["can_undo", "fence", "fence_line", "is_fence", "never_fenced", "return_state", "undo"]
+
+_MARK = "FENCED_BY_SPARK_DRAIN"
+
+
+def fence_line(drain_id: str) -> str:
+    """Return the text that replaces the metadata. Spark's parser fails on its first word and shows no more than that (measured on 4.2)."""
+    return (
+        f"{_MARK}_{drain_id.replace('-', '_')}_START_UNDER_SPARK_DRAIN_AGENT: this checkpoint is in the middle of a drain, or was drained "
+        "with checkpoint policy Keep; docs/troubleshooting.md of spark-drain has more\n"
+    )
+
+
+def is_fence(metadata: str | None) -> bool:
+    """Return whether metadata was replaced by a fence."""
+    return metadata is not None and metadata.startswith(_MARK)
+
+
+def fence(files: CheckpointFiles, journal: Journal) -> None:
+    """Replace ``metadata``. A *missing* file would not do: Spark before 4.2 starts without it (measured)."""
+    live = Checkpoint(files)
+    if not is_fence(live.metadata):
+        live.write_metadata(fence_line(journal.drain_id))
+        reached("fenced")
+
+
+def never_fenced(files: CheckpointFiles, journal: Journal) -> bool:
+    """Return whether a drain was only prepared: nothing was changed, and any Spark may have run further batches since."""
+    return journal.step is JournalStep.PREPARED and not is_fence(Checkpoint(files).metadata)
+
+
+def can_undo(files: CheckpointFiles, journal: Journal) -> bool:
+    """Return whether the checkpoint can be put back as it was: not once the flush batch may have written to the sink."""
+    if journal.step is not JournalStep.PREPARED:
+        return False
+    logs = [Checkpoint(files, folder) for folder in ("", journal.work)]
+    return never_fenced(files, journal) or all(log.newest_offsets != journal.flush_batch_id for log in logs)
+
+
+def return_state(files: CheckpointFiles, journal: Journal) -> None:
+    """Move the state back from the work copy, if it is there."""
+    if files.exists(f"{journal.work}/state"):
+        files.delete("state")
+        files.move(f"{journal.work}/state", "state")
+
+
+def undo(files: CheckpointFiles, journal: Journal) -> None:
+    """Put the checkpoint back as it was; see `can_undo`."""
+    live = Checkpoint(files)
+    return_state(files, journal)
+    if is_fence(live.metadata):
+        live.write_metadata(journal.metadata)
+    files.delete(journal.work)
+    write_journal(files, journal.at(JournalStep.UNDONE))

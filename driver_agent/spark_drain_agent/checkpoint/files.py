@@ -1,0 +1,134 @@
+"""The files of one checkpoint, on any Hadoop filesystem, through Spark's CheckpointFileManager and Hadoop's FileSystem."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["CheckpointFiles", "CheckpointIOError"]
+
+
+class CheckpointIOError(OSError):
+    """The filesystem refused a move of files that a drain needs."""
+
+
+class CheckpointFiles:
+    """Files and folders below a checkpoint folder; names are relative, with ``/``.
+
+    Parameters
+    ----------
+    internals
+        Access to the JVM.
+    root
+        URI of the checkpoint folder.
+    """
+
+    def __init__(self, internals: SparkInternals, root: str) -> None:
+        self.root = root
+        self._internals = internals
+        self._jvm = internals.jvm
+        self._conf = internals.hadoop_conf()
+        self._root = self._jvm.org.apache.hadoop.fs.Path(root)
+        self._fs = self._root.getFileSystem(self._conf)
+        self._internals = internals
+
+    @cached_property
+    def _replacing(self) -> Any:
+        return self._internals.checkpoint_file_manager(self._root, self._conf)
+
+    @property
+    def obstacle_to_replacing(self) -> str:
+        """Why a file here cannot be replaced by another one, or ""."""
+        try:
+            _ = self._replacing
+        except JavaError as error:
+            return in_words(error)
+        return ""
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, name) if name else self._root
+
+    def elsewhere(self, root: str) -> CheckpointFiles:
+        """Return the files below another URI."""
+        return CheckpointFiles(self._internals, root)
+
+    def uri(self, name: str) -> str:
+        """Return the URI of a name."""
+        return str(self._path(name).toString())
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is a file or folder."""
+        return bool(self._fs.exists(self._path(name)))
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, without checksum files; empty where there is no folder."""
+        if not self.exists(folder):
+            return []
+        return sorted(
+            name for name in (str(item.getPath().getName()) for item in self._fs.listStatus(self._path(folder))) if not name.startswith(".")
+        )
+
+    def below(self, folder: str) -> list[str]:
+        """Return the names of all files in a folder and its folders, relative to the checkpoint; empty where there is no folder."""
+        if not self.exists(folder):
+            return []
+        root, found = str(self._root.toUri().getPath()).rstrip("/") + "/", []
+        listed = self._fs.listFiles(self._path(folder), True)
+        while listed.hasNext():
+            found.append(str(listed.next().getPath().toUri().getPath()).removeprefix(root))
+        return sorted(found)
+
+    def names_by_age(self, folder: str) -> list[str]:
+        """Return the names in a folder, the least recently changed first."""
+        if not self.exists(folder):
+            return []
+        found = [(int(item.getModificationTime()), str(item.getPath().getName())) for item in self._fs.listStatus(self._path(folder))]
+        return [name for _, name in sorted(found) if not name.startswith(".")]
+
+    def read(self, name: str) -> str | None:
+        """Return a file's text, or None where there is no file."""
+        if not self.exists(name):
+            return None
+        stream = self._fs.open(self._path(name))
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        """Create or replace a file; readers see the old or the new text, never a part."""
+        self._make_parent(name)
+        stream = self._replacing.createAtomic(self._path(name), True)
+        try:
+            stream.write(bytearray(text.encode()))
+        except BaseException:
+            stream.cancel()
+            raise
+        stream.close()
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a whole folder; nothing happens where there is none."""
+        self._fs.delete(self._path(name), True)
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file or folder; the target must not exist (Hadoop would move *into* an existing folder)."""
+        if self.exists(target):
+            raise CheckpointIOError(f"{self.uri(target)} exists already; {self.uri(source)} was not moved there")
+        self._make_parent(target)
+        if not self._fs.rename(self._path(source), self._path(target)):
+            raise CheckpointIOError(f"{self.uri(source)} could not be renamed to {self.uri(target)}")
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file or a folder with all that is in it to a name that does not exist."""
+        self._make_parent(target)
+        copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf)
+        if not copied:
+            raise CheckpointIOError(f"{self.uri(source)} could not be copied to {self.uri(target)}")
+
+    def _make_parent(self, name: str) -> None:
+        parent = self._path(name).getParent()
+        if not self._fs.mkdirs(parent):  # the local filesystem says no more than that
+            raise CheckpointIOError(f"{parent.toString()} could not be made: has the driver the permission to write there?")

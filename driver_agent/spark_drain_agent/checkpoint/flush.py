@@ -1,0 +1,168 @@
+"""Fire every open window and timer: one batch at the end of time, on a copy of the logs, with the query's own writer and sink.
+
+Only the watermark goes to the end of time. The clock, as ``current_timestamp()`` shows it, is the real one, unless timers follow it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry
+from spark_drain_agent.milestones import reached
+from spark_drain_agent.spark_internals.live_query import state_rows
+
+__all__ = ["FlushError", "archive_running_flush", "copy_sources", "copy_to_work", "flush", "flush_committed", "log_flush", "settle"]
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+LaunchOnce = Callable[[str], StreamingQuery]
+"""Starts the query's writer for one batch on the checkpoint at a URI."""
+
+
+class FlushError(Exception):
+    """A batch failed; what it had logged is executed again by the next try."""
+
+
+def settle(files: CheckpointFiles, launch_once: LaunchOnce) -> None:
+    """Execute a batch that was planned but not committed.
+
+    Without such a batch nothing is started: Spark would plan a new one and read on, ignoring the source's rate limit (measured).
+    """
+    checkpoint = Checkpoint(files)
+    if not checkpoint.settled:
+        _run_once(launch_once, checkpoint)
+        reached("settled")
+
+
+def flush_committed(files: CheckpointFiles, journal: Journal) -> bool:
+    """Return whether the flush batch is committed, in the live logs or in the work copy."""
+    return any(files.exists(log.name(f"commits/{journal.flush_batch_id}")) for log in (Checkpoint(files), Checkpoint(files, journal.work)))
+
+
+def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
+    """Make the work copy: logs are copied, ``state`` is moved, since copying it would take as long as it is large."""
+    for log in ("offsets", "commits"):
+        _copy_log(files, journal, log)
+    copy_sources(files, journal)
+    reached("logs-copied")
+    _move(files, journal, "state")
+    reached("state-moved")
+    _keep_schemas_in_place(files, Checkpoint(files), Checkpoint(files, journal.work))
+
+
+def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
+    """Take what a running query has flushed out of the way of the seed; the commit of the flush goes last, it tells that there was one."""
+    take = _move if journal.checkpoint_policy == "Reseed" else _copy_log
+    take(files, journal, "offsets")
+    if not files.exists(f"{journal.work}/metadata"):
+        copy_sources(files, journal)
+    reached("logs-copied")
+    if journal.checkpoint_policy != "Continue":
+        _move(files, journal, "state")
+    reached("state-moved")
+    take(files, journal, "commits")
+
+
+def _copy_log(files: CheckpointFiles, journal: Journal, log: str) -> None:
+    """Copy the entries that Spark asks for: of a hundred retained ones, the last two, and a flush that a running query had planned."""
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    files.delete(work.name(log))
+    for batch_id in range(journal.batch_id - 1, journal.flush_batch_id + 1):
+        if files.exists(live.name(f"{log}/{batch_id}")):
+            files.copy(live.name(f"{log}/{batch_id}"), work.name(f"{log}/{batch_id}"))
+
+
+def copy_sources(files: CheckpointFiles, journal: Journal) -> None:
+    """Copy what sources remember, which a frozen query does not change, and the query's id, last."""
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    files.delete(work.name("sources"))
+    if files.exists(live.name("sources")):
+        files.copy(live.name("sources"), work.name("sources"))
+    work.write_metadata(journal.metadata)
+
+
+def _move(files: CheckpointFiles, journal: Journal, part: str) -> None:
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    if files.exists(live.name(part)) and not files.exists(work.name(part)):
+        files.move(live.name(part), work.name(part))
+
+
+def _keep_schemas_in_place(files: CheckpointFiles, live: Checkpoint, work: Checkpoint) -> None:
+    """Leave a copy of the state schemas where they were.
+
+    The metadata of transformWithState names them by their whole path, so the flush, or state that is taken back, fails without (4.2).
+    """
+    for operator in files.names(work.name("state")):
+        schemas = f"state/{operator}/_stateSchema"
+        if files.exists(work.name(schemas)):
+            files.delete(live.name(schemas))
+            files.copy(work.name(schemas), live.name(schemas))
+
+
+def log_flush(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Plan the flush batch: the last batch's offsets, so that nothing is read, with the watermark at the end of time."""
+    work = Checkpoint(files, journal.work)
+    _pin_partitions(work, journal)
+    work.write_offsets(journal.flush_batch_id, _planned_by_running_query(work, journal) or _flush_entry(work, journal))
+    reached("flush-logged")
+    return write_journal(files, journal.at(JournalStep.FLUSH_LOGGED))
+
+
+def _pin_partitions(work: Checkpoint, journal: Journal) -> None:
+    """Write the number of partitions into entries that have none, as those of the newer offset log.
+
+    Spark 4.2 looks for it when it finds a batch without a commit, and cannot start such a checkpoint without (measured, without any drain).
+    """
+    partitions = work.state_partitions
+    for batch_id in (journal.batch_id, journal.flush_batch_id):
+        if partitions is not None and work.files.exists(work.name(f"offsets/{batch_id}")):
+            entry = work.offsets(batch_id)
+            work.write_offsets(batch_id, entry.with_confs({_PARTITIONS: str(partitions), **entry.confs}))
+
+
+def _planned_by_running_query(work: Checkpoint, journal: Journal) -> OffsetEntry | None:
+    """Return the flush batch that a running query had planned: whatever it has written already, the same clock makes the same rows."""
+    planned = work.offsets(journal.flush_batch_id) if work.newest_offsets == journal.flush_batch_id else None
+    return planned if planned is not None and planned.watermark_ms == END_OF_TIME_MS else None
+
+
+def _flush_entry(work: Checkpoint, journal: Journal) -> OffsetEntry:
+    last = work.offsets(journal.batch_id)
+    now_ms = max(int(time.time() * 1000), last.batch_time_ms)  # Spark's clock never goes back from batch to batch
+    return last.at(END_OF_TIME_MS, END_OF_TIMERS_MS if journal.processing_time else now_ms)
+
+
+def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce) -> tuple[int, ...]:
+    """Run the planned flush batch.
+
+    Returns
+    -------
+    tuple of int
+        State rows that are left, per operator in Spark's order; empty where Spark does not say.
+
+    Raises
+    ------
+    FlushError
+        The batch failed, for example in user code; it can be tried again.
+    """
+    work = Checkpoint(files, journal.work)
+    query = _run_once(launch_once, work)
+    if work.newest_commit != journal.flush_batch_id:
+        raise FlushError(f"batch {journal.flush_batch_id} ended without a commit in {files.uri(work.name('commits'))}")
+    reached("flush-committed")
+    return state_rows(query)
+
+
+def _run_once(launch_once: LaunchOnce, checkpoint: Checkpoint) -> StreamingQuery:
+    uri = checkpoint.files.uri(checkpoint.name("")) if checkpoint.name("") else checkpoint.files.root
+    try:
+        query = launch_once(uri.rstrip("/"))
+        query.awaitTermination()
+    except Exception as error:
+        raise FlushError(f"batch {checkpoint.newest_offsets} failed: {error}") from error
+    return query

@@ -1,0 +1,181 @@
+"""The write-ahead record of a drain in the checkpoint that it changes: what was done, and what is needed to go on or back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+
+__all__ = ["DRAIN_FOLDER", "JOURNAL_FILE", "Journal", "JournalStep", "MalformedJournalError", "read_journal", "write_journal"]
+
+DRAIN_FOLDER = "_drain"
+"""Folder in the checkpoint for the journal and the archived generations; Spark ignores it (measured)."""
+
+JOURNAL_FILE = f"{DRAIN_FOLDER}/journal"
+
+
+class MalformedJournalError(Exception):
+    """The journal cannot be read; starting the query anyway could lose data."""
+
+
+class JournalStep(IntEnum):
+    """Last completed step. Each step can be repeated, so a crash between a step and its entry does no harm.
+
+    Whether a prepared drain has begun shows in the checkpoint's metadata: before the fence, nothing has changed.
+    """
+
+    PREPARED = 1
+    FLUSH_LOGGED = 2
+    FLUSHED = 3
+    SEEDED = 4
+    DONE = 5
+    UNDONE = 6
+    RESTORING = 7
+    """The archive of this drain is being put back; see `checkpoint.restore`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journal:
+    """One drain of one query.
+
+    Parameters
+    ----------
+    drain_id
+        The drain.
+    step
+        See `JournalStep`.
+    checkpoint_policy
+        ``Reseed``, ``Continue`` or ``Keep``.
+    query_name, sink, sources
+        For reports.
+    batch_id
+        Newest committed batch N; the flush is batch N + 1.
+    watermark_ms
+        Event-time watermark after batch N.
+    metadata
+        The checkpoint's metadata before the fence.
+    fingerprint
+        Of the query's plan: only the same plan may execute the flush batch.
+    spark_version, application, runs
+        Who wrote it, for messages.
+    generation
+        How often this checkpoint has been drained when this drain is done.
+    flushes
+        Whether there is a flush batch to run.
+    processing_time
+        Whether an operator has timers that follow the clock, so that the flush batch's clock goes beyond them.
+    windows
+        What becomes of incomplete windows: ``Emit``, ``SideOutput`` or ``Discard``.
+    side_output, side_output_format
+        With ``SideOutput``: URI of the query's folder, and the format in it.
+    state_export
+        URI of the folder for the query's exported state, or "".
+    state_rows
+        State rows before the flush, per operator; empty when unknown.
+    first_batch_id
+        Id of the next generation's first batch, where that begins without state.
+    sink_folder
+        URI of the folder of a file sink, or "".
+    remembers_ids
+        Whether the sink is known to take no batch with an id that it has seen.
+    """
+
+    drain_id: str
+    step: JournalStep
+    checkpoint_policy: str
+    query_name: str
+    sink: str
+    sources: tuple[str, ...]
+    batch_id: int
+    watermark_ms: int
+    metadata: str
+    fingerprint: str
+    spark_version: str
+    application: str
+    generation: int
+    flushes: bool
+    processing_time: bool = False
+    windows: str = "Emit"
+    side_output: str = ""
+    side_output_format: str = ""
+    state_export: str = ""
+    state_rows: tuple[int, ...] = ()
+    first_batch_id: int = 0
+    sink_folder: str = ""
+    remembers_ids: bool = False
+
+    @property
+    def work(self) -> str:
+        """Name of the work copy, later the archive, relative to the checkpoint."""
+        return f"{DRAIN_FOLDER}/{self.drain_id}"
+
+    @property
+    def staged(self) -> str:
+        """Name of the folder where a reseeded generation's logs wait until the flush is committed."""
+        return f"{self.work}/seed"
+
+    @property
+    def flush_batch_id(self) -> int:
+        """Id of the batch that emits the drain pane."""
+        return self.batch_id + 1
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.step in (JournalStep.DONE, JournalStep.UNDONE)
+
+    @property
+    def drains(self) -> int:
+        """How often this checkpoint has been drained."""
+        return self.generation if self.step is JournalStep.DONE else self.generation - 1
+
+    @property
+    def copies(self) -> bool:
+        """Whether logs and state are taken to the work copy."""
+        return self.flushes or self.checkpoint_policy == "Reseed"
+
+    @property
+    def begins_empty(self) -> bool:
+        """Whether the next generation has no state to go on from: it was reseeded, or no operator kept any."""
+        return self.checkpoint_policy == "Reseed" or (self.checkpoint_policy == "Continue" and not self.flushes)
+
+    def at(self, step: JournalStep) -> Journal:
+        """Return the journal after another step."""
+        return dataclasses.replace(self, step=step)
+
+
+def read_journal(files: CheckpointFiles) -> Journal | None:
+    """Return the journal of a checkpoint's last drain, None where it was never drained.
+
+    Raises
+    ------
+    MalformedJournalError
+        The file is there but cannot be understood.
+    """
+    text = files.read(JOURNAL_FILE)
+    if text is None:
+        return None
+    try:
+        loaded: Any = json.loads(text)
+        if not isinstance(loaded, dict):
+            raise TypeError("it is no JSON object")
+        known = {field.name for field in dataclasses.fields(Journal)}
+        values = {key: value for key, value in loaded.items() if key in known}
+        values["step"] = JournalStep(loaded["step"])
+        values["sources"] = tuple(loaded["sources"])
+        values["state_rows"] = tuple(loaded.get("state_rows", ()))
+        return Journal(**values)
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedJournalError(
+            f"the drain journal {files.uri(JOURNAL_FILE)} cannot be read ({error}): restore it, or, when no drain was under way, remove it"
+        ) from error
+
+
+def write_journal(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Replace the journal and return it."""
+    files.write(JOURNAL_FILE, json.dumps(dataclasses.asdict(journal), indent=1))
+    return journal

@@ -1,0 +1,130 @@
+"""One driver at a time works on a checkpoint that is drained: its lease has a heartbeat, which others watch before they take over.
+
+The clocks of two machines are never compared: a lease is void when its heartbeat has not changed for a while by the clock of whoever looks.
+The heartbeat is a file of its own, because some filesystems have no file for a moment while they replace it: a lease that is replaced with
+each heartbeat would now and then look as if it had been released.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+
+from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
+from spark_drain_agent.milestones import LOG
+from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["LEASE_CONF", "LEASE_FILES", "CheckpointLeasedError", "Lease", "acquire_lease"]
+
+LEASE_CONF = "spark.sparkdrain.leaseSeconds"
+"""After how many seconds without a change this driver's leases are void; default 15."""
+
+_LEASE_FILE = f"{DRAIN_FOLDER}/lease"
+_HEARTBEAT_FILE = f"{DRAIN_FOLDER}/lease-heartbeat"
+LEASE_FILES = (_LEASE_FILE, _HEARTBEAT_FILE)
+"""Names in the checkpoint; others may take over when neither changes."""
+
+_HEARTBEATS = 5
+_DEFAULT_SECONDS = "15"
+
+
+class CheckpointLeasedError(Exception):
+    """Another driver, which is alive, is draining the checkpoint; the message names it."""
+
+
+class Lease:
+    """This run's lease on a checkpoint, kept alive by a thread of its own until `release`."""
+
+    def __init__(self, files: CheckpointFiles, run_id: str, seconds: float) -> None:
+        self._files, self._run_id, self._seconds = files, run_id, seconds
+        self._released = threading.Event()
+        files.write(_LEASE_FILE, json.dumps({"run": run_id, "seconds": seconds}))
+        self._thread = threading.Thread(target=self._renew, name="spark-drain-lease", daemon=True)
+        self._thread.start()
+
+    def _renew(self) -> None:
+        number = 0
+        with as_agent():
+            while not self._released.wait(self._seconds / _HEARTBEATS):
+                number += 1
+                try:
+                    self._files.write(_HEARTBEAT_FILE, f"{self._run_id} {number}")
+                except (*JavaError, OSError) as error:
+                    LOG.warning("the lease on %s could not be renewed: %s", self._files.root, error)
+
+    def fall_silent(self) -> None:
+        """Leave the files to whoever has them now."""
+        self._released.set()
+        self._thread.join()
+
+    def release(self) -> None:
+        """Let others go on at once."""
+        self.fall_silent()
+        for name in reversed(LEASE_FILES):  # the lease last: who finds none finds no old heartbeat either
+            self._files.delete(name)
+
+
+def acquire_lease(files: CheckpointFiles, internals: SparkInternals) -> Lease:
+    """Acquire the lease on a checkpoint for this run.
+
+    Raises
+    ------
+    CheckpointLeasedError
+        Another driver has it and shows that it is alive.
+    """
+    run_id, seconds = internals.application_id, float(internals.session_conf(LEASE_CONF, _DEFAULT_SECONDS))
+    found = _read(files)
+    if found is None or found.run == run_id:
+        return Lease(files, run_id, seconds)
+    _wait_until_void(files, found)
+    LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, found.run)
+    made = Lease(files, run_id, seconds)
+    time.sleep(seconds / _HEARTBEATS)  # of two that waited, the one that wrote last has it
+    now = _read(files)
+    if now is None or now.run != run_id:
+        made.fall_silent()
+        raise CheckpointLeasedError(f"{files.root} was leased to another run at the same time")
+    return made
+
+
+@dataclass(frozen=True)
+class _Found:
+    run: str
+    seconds: float
+    text: str
+    heartbeat: str
+
+
+def _read(files: CheckpointFiles) -> _Found | None:
+    text = _text(files, _LEASE_FILE)
+    if text is None:
+        return None
+    try:
+        loaded = json.loads(text)
+        run, seconds = str(loaded["run"]), float(loaded["seconds"])
+    except (ValueError, KeyError, TypeError):
+        run, seconds = "unknown", float(_DEFAULT_SECONDS)
+    return _Found(run, seconds, text, _text(files, _HEARTBEAT_FILE) or "")
+
+
+def _text(files: CheckpointFiles, name: str) -> str | None:
+    try:
+        return files.read(name)
+    except JavaError:  # damaged, or it was there and was gone when it was opened
+        return "" if files.exists(name) else None
+
+
+def _wait_until_void(files: CheckpointFiles, found: _Found) -> None:
+    until = time.monotonic() + found.seconds
+    while time.monotonic() < until:
+        time.sleep(found.seconds / _HEARTBEATS / 2)
+        now = _read(files)
+        if now is None:
+            return
+        if now != found:
+            raise CheckpointLeasedError(f"{files.root} is being drained by run {now.run}, which is alive: one of the two must stop")

@@ -1,0 +1,42 @@
+"""On which filesystems a drain may rely on renames: all or nothing, and never a folder half moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_drain_agent.spark_internals.filesystems import Filesystem
+
+__all__ = ["VOUCHED_CONF", "rename_obstacle"]
+
+VOUCHED_CONF = "spark.sparkdrain.checkpoint.atomicRenames"
+"""Conf of the application: further schemes, comma separated, whose renames are atomic by the owner's word."""
+
+_ATOMIC = {
+    "file": frozenset(
+        {
+            "org.apache.hadoop.fs.LocalFileSystem",
+            "org.apache.hadoop.fs.RawLocalFileSystem",
+            "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem",  # takes the place of the first where Hive's jars are, as in pyspark
+        }
+    ),
+    "hdfs": frozenset({"org.apache.hadoop.hdfs.DistributedFileSystem"}),
+}
+
+
+def rename_obstacle(filesystems: Sequence[Filesystem], vouched: str) -> str:
+    """Return what is not known to rename atomically, or "".
+
+    Parameters
+    ----------
+    filesystems
+        That of the checkpoint; where it is a view, those that it leads to.
+    vouched
+        Value of `VOUCHED_CONF`.
+    """
+    by_word = {scheme.strip().lower() for scheme in vouched.split(",")}
+    for filesystem in filesystems:
+        scheme = filesystem.scheme.lower()
+        if scheme in by_word or filesystem.implementation in _ATOMIC.get(scheme, ()):
+            continue
+        return f"{scheme} ({filesystem.implementation})"
+    return ""

@@ -1,0 +1,101 @@
+"""Back to the generation before a drain: its archive is put back where it was (Beam's snapshot before a drain, restored)."""
+
+from __future__ import annotations
+
+import re
+
+from spark_drain_agent.checkpoint.fence import fence
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.milestones import reached
+
+__all__ = ["RestoreError", "check_restorable", "forget_after", "restore"]
+
+_PARTS = ("offsets", "commits", "sources", "state")
+_VERSION_FILE = re.compile(r"(\d+)(_[0-9a-f-]+)*\.(delta|snapshot|zip|changelog)$")
+
+
+class RestoreError(Exception):
+    """The generation before a drain cannot be put back; the message names what is in the way, and the way out."""
+
+
+def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard_newer: bool) -> Journal:
+    """Return the journal of the drain whose archive can be put back.
+
+    Parameters
+    ----------
+    files, journal
+        The checkpoint and its journal.
+    discard_newer
+        Whether batches that ran after the drain may be given up.
+
+    Raises
+    ------
+    RestoreError
+        There is nothing to restore, or it would give up batches.
+    """
+    if journal is None:
+        raise RestoreError(f"{files.root} has no drain journal: this query was never drained")
+    if journal.step is JournalStep.RESTORING:
+        return journal
+    if journal.step is not JournalStep.DONE:
+        raise RestoreError(f"drain {journal.drain_id} of {files.root} is not done: start the application under the agent, which ends it")
+    if journal.checkpoint_policy != "Reseed":
+        raise RestoreError(
+            f"drain {journal.drain_id} of {files.root} had checkpoint.policy {journal.checkpoint_policy!r}, and only 'Reseed' can be gone "
+            "back from: other sinks would skip what comes under the id of the flush batch; the query goes on from where it is"
+        )
+    if not files.exists(f"{journal.work}/metadata"):
+        raise RestoreError(f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, is gone: see checkpoint.retainArchives")
+    newest = Checkpoint(files).newest_offsets
+    newer = 0 if newest is None else newest + 1 - journal.first_batch_id
+    if journal.remembers_ids and (newer > 0 or journal.first_batch_id > journal.flush_batch_id):
+        raise RestoreError(
+            f"the sink of {files.root} remembers batch ids and has taken batch {journal.flush_batch_id}, so it would skip the next "
+            f"batch of the version before drain {journal.drain_id}: start any version on the checkpoint as it is"
+        )
+    if newer > 0 and not discard_newer:
+        raise RestoreError(
+            f"{files.root} has run {newer} {'batch' if newer == 1 else 'batches'} since drain {journal.drain_id}, whose records would be "
+            "processed again: give --discard-newer to accept that"
+        )
+    return journal
+
+
+def restore(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Put the archive back, behind the fence; safe to stop anywhere and to repeat."""
+    journal = write_journal(files, journal.at(JournalStep.RESTORING))
+    reached("restoring")
+    fence(files, journal)
+    superseded = f"{journal.work}-superseded"
+    for part in _PARTS:
+        # What is not in the archive any more is back in its place, or never was there.
+        if files.exists(f"{journal.work}/{part}"):
+            if files.exists(part):
+                files.delete(f"{superseded}/{part}")
+                files.move(part, f"{superseded}/{part}")
+            reached(f"{part}-superseded")
+            files.move(f"{journal.work}/{part}", part)
+            reached(f"{part}-restored")
+    forget_after(files, journal.batch_id)
+    Checkpoint(files).write_metadata(journal.metadata)
+    reached("metadata-restored")
+    files.delete(journal.work)  # an empty archive would count as one of those to be retained
+    return write_journal(files, journal.at(JournalStep.UNDONE))
+
+
+def forget_after(files: CheckpointFiles, batch_id: int) -> None:
+    """Remove the flush batch, and all else that is newer than a batch.
+
+    State files of a later version must go too: Spark would take a snapshot that the flush has left for one of the batch that is to
+    come under the same id.
+    """
+    for log in ("offsets", "commits"):
+        for name in files.names(log):
+            if name.lstrip("-").isdigit() and int(name) > batch_id:
+                files.delete(f"{log}/{name}")
+    for name in files.below("state"):
+        found = _VERSION_FILE.search(name.rsplit("/", 1)[-1])
+        if found is not None and int(found[1]) > batch_id + 1:
+            files.delete(name)

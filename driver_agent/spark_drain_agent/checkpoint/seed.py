@@ -1,0 +1,104 @@
+"""Leave the checkpoint as the next version needs it, and lift the fence, last."""
+
+from __future__ import annotations
+
+from spark_drain_agent.checkpoint.fence import return_state
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, JOURNAL_FILE, Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.lease import LEASE_FILES
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.milestones import reached
+
+__all__ = ["lift_fence", "prune_archives", "seed", "stage_seed"]
+
+_FREE_CONFS = (
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.stateStore.providerClass",
+    "spark.sql.streaming.stateStore.rocksdb.formatVersion",
+)
+"""Confs that Spark pins because of existing state, and takes from the session where they are missing.
+
+For every other one it takes the value of its oldest releases then, so those stay until the next version's agent writes its session's.
+"""
+
+
+def seed(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Rewrite the logs for the next start; safe to repeat, and safe to stop anywhere because the fence still stands."""
+    if journal.checkpoint_policy == "Reseed":
+        _reseed(files, journal)
+    elif journal.checkpoint_policy == "Continue":
+        _continue(files, journal)
+    reached("seeded")
+    return write_journal(files, journal.at(JournalStep.SEEDED))
+
+
+def stage_seed(files: CheckpointFiles, journal: Journal) -> None:
+    """Write the logs of a reseeded generation to where `seed` takes them from; the flush changes nothing in them, so it can go on beside.
+
+    The two batch ids before the first one are seeded, -2 and -1 where ids start again: an entry 0 would be executed again from the very
+    beginning, and Spark asks for the entry before the newest, hence two. A first batch with another id than 0 looks for state of its id,
+    which `empty_state` makes at the first start; a start without it fails.
+    """
+    if journal.checkpoint_policy != "Reseed":
+        return
+    live, work, staged = (Checkpoint(files, folder) for folder in ("", journal.work, journal.staged))
+    source = work if files.exists(work.name(f"offsets/{journal.batch_id}")) else live
+    entry = source.offsets(journal.batch_id)
+    seeded = entry.at(journal.watermark_ms, entry.batch_time_ms)
+    if journal.first_batch_id == 0:
+        seeded = seeded.without_confs(*_FREE_CONFS)
+    staged.write_offsets(journal.first_batch_id - 2, seeded)
+    staged.write_offsets(journal.first_batch_id - 1, seeded)
+    staged.write_commit(journal.first_batch_id - 1, journal.watermark_ms)  # last: with it the seed is complete
+    reached("seed-staged")
+
+
+def _reseed(files: CheckpointFiles, journal: Journal) -> None:
+    """Put the staged logs in place, commits last, and remove the state."""
+    staged = Checkpoint(files, journal.staged)
+    if not files.exists(staged.name(f"commits/{journal.first_batch_id - 1}")):
+        stage_seed(files, journal)
+    for log in ("offsets", "commits"):
+        if files.exists(staged.name(log)):
+            files.delete(log)
+            reached(f"{log}-cleared")
+            files.move(staged.name(log), log)
+            reached(f"{log}-seeded")
+    files.delete(journal.staged)
+    files.delete("state")
+    reached("state-cleared")
+
+
+def _continue(files: CheckpointFiles, journal: Journal) -> None:
+    """Put the watermark back to where it was, so that later rows are not late, and take the flushed state back."""
+    live, work = Checkpoint(files), Checkpoint(files, journal.work)
+    if not journal.flushes:
+        return
+    entry = live.offsets(journal.batch_id)
+    live.write_offsets(journal.flush_batch_id, entry.at(journal.watermark_ms, entry.batch_time_ms))
+    reached("offsets-continued")
+    flushed = work if work.newest_commit == journal.flush_batch_id else live
+    live.write_commit(journal.flush_batch_id, journal.watermark_ms, flushed)
+    reached("commits-continued")
+    return_state(files, journal)
+    reached("state-returned")
+
+
+def lift_fence(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Let the next version start; with policy Keep the fence stays."""
+    live = Checkpoint(files)
+    if journal.checkpoint_policy == "Reseed":
+        live.write_metadata(Checkpoint.new_metadata())
+    elif journal.checkpoint_policy == "Continue":
+        live.write_metadata(journal.metadata)
+    reached("fence-lifted")
+    return write_journal(files, journal.at(JournalStep.DONE))
+
+
+def prune_archives(files: CheckpointFiles, retain: int | None) -> None:
+    """Keep the newest ``retain`` generations, this drain's and those that a restore took away included; None keeps all."""
+    if retain is None:
+        return
+    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if f"{DRAIN_FOLDER}/{name}" not in (JOURNAL_FILE, *LEASE_FILES)]
+    for name in archives[: max(0, len(archives) - retain)]:
+        files.delete(f"{DRAIN_FOLDER}/{name}")

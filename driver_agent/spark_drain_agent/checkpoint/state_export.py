@@ -1,0 +1,80 @@
+"""Write a query's keyed state to Parquet, as it was after its last batch, with Spark's own reader of state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from spark_drain_agent.spark_internals.errors import JavaError
+
+__all__ = ["ExportError", "StatePart", "export_state", "parts_of"]
+
+
+class ExportError(Exception):
+    """The state could not be written; it is written anew by the next try."""
+
+
+@dataclass(frozen=True)
+class StatePart:
+    """A part of the state that the reader shows as one table.
+
+    Parameters
+    ----------
+    folder
+        Relative to the query's folder: operator, then store or variable.
+    options
+        For the reader.
+    """
+
+    folder: str
+    options: Mapping[str, str]
+
+
+def parts_of(operators: Sequence[Mapping[str, Any]]) -> list[StatePart]:
+    """Return what there is to read, from the rows of Spark's ``state-metadata`` reader.
+
+    A join shows its two sides and transformWithState each of its variables; any other operator has one store.
+    """
+    found: dict[str, StatePart] = {}
+    for row in operators:
+        operator, name = str(row["operatorId"]), str(row["operatorName"])
+        for folder, options in _tables(name, str(row["stateStoreName"]), str(row.get("operatorProperties") or "")):
+            part = StatePart(f"{operator}-{name}/{folder}", {"operatorId": operator, **options})
+            found.setdefault(part.folder, part)
+    return list(found.values())
+
+
+def _tables(operator: str, store: str, properties: str) -> list[tuple[str, dict[str, str]]]:
+    if operator == "symmetricHashJoin":
+        return [(side, {"joinSide": side}) for side in ("left", "right")]
+    if not operator.startswith("transformWithState"):
+        return [(store, {"storeName": store})]
+    described = json.loads(properties or "{}")
+    variables = [variable["stateName"] for variable in described.get("stateVariables", [])]
+    # Timers are kept in variables of Spark's own, which the reader shows by another option only.
+    found = [(name, {"stateVarName": name}) for name in variables if not name.startswith("$")]
+    timers = str(described.get("timeMode", "NoTime")) not in ("NoTime", "None")
+    return [*found, *([("timers", {"readRegisteredTimers": "true"})] if timers else [])]
+
+
+def export_state(session: SparkSession, checkpoint: str, batch_id: int, target: str) -> None:
+    """Write the state after a batch, one folder per operator and store below ``target``; repeating it replaces them.
+
+    Raises
+    ------
+    ExportError
+        It cannot be read or written.
+    """
+    try:
+        # The reader asks for a coordinator, which Spark makes with its manager of queries: a new driver may have started none yet.
+        _ = session.streams.active
+        operators = [row.asDict() for row in session.read.format("state-metadata").load(checkpoint).select("*").collect()]
+        for part in parts_of(operators):
+            reader = session.read.format("statestore").option("batchId", batch_id).options(**part.options)
+            reader.load(checkpoint).write.mode("overwrite").parquet(f"{target}/{part.folder}")
+    except (*JavaError, KeyError, ValueError) as error:
+        raise ExportError(f"the state after batch {batch_id} in {checkpoint} could not be exported to {target}: {error}") from error

@@ -1,0 +1,1 @@
+"""The command line: run a script under the agent, look after a checkpoint."""

@@ -1,0 +1,90 @@
+"""``python -m spark_drain_agent recover|resume CHECKPOINT``: help for a checkpoint whose application does not run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.checkpoint.discard import NothingPendingError, discard_pending
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError
+from spark_drain_agent.checkpoint.journal import MalformedJournalError, read_journal
+from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, acquire_lease
+from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
+from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["COMMANDS", "run"]
+
+_RAN = "The application must not run, on any machine, while this command does."
+
+
+@contextmanager
+def _leased(checkpoint: str) -> Iterator[CheckpointFiles]:
+    with as_agent():
+        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    internals = SparkInternals(spark)
+    files = CheckpointFiles(internals, checkpoint)
+    if not files.exists("metadata"):
+        raise CheckpointIOError(
+            f"{files.root} is not a checkpoint directory: no metadata file; give the checkpointLocation of one query, the directory that "
+            "has offsets and commits"
+        )
+    mine = acquire_lease(files, internals)
+    try:
+        yield files
+    finally:
+        mine.release()
+
+
+def recover(arguments: Sequence[str]) -> int:
+    """Give up a pending flush batch."""
+    parser = argparse.ArgumentParser(prog="python -m spark_drain_agent recover", description=f"End an interrupted drain. {_RAN}")
+    parser.add_argument("checkpoint", help="the query's checkpointLocation, any Hadoop URI")
+    parser.add_argument(
+        "--discard-pending",
+        action="store_true",
+        required=True,
+        help="do not run the flush batch any more: open windows are not emitted; with Reseed they stay in the archive, otherwise in state",
+    )
+    options = parser.parse_args(arguments)
+    with _leased(options.checkpoint) as files:
+        journal = discard_pending(files, read_journal(files))
+    if journal.drains == journal.generation:
+        archive = files.uri(journal.work)
+        print(f"drained without its flush: the next version starts after batch {journal.batch_id}; open windows are in {archive}")
+    else:
+        print(f"undone: the application goes on after batch {journal.batch_id}, with its state")
+    return 0
+
+
+def resume(arguments: Sequence[str]) -> int:
+    """Put the generation before a drain back."""
+    parser = argparse.ArgumentParser(prog="python -m spark_drain_agent resume", description=f"Go back to before a drain. {_RAN}")
+    parser.add_argument("checkpoint", help="the query's checkpointLocation, any Hadoop URI")
+    parser.add_argument("--from", dest="origin", choices=("archive",), required=True, help="the archive of the checkpoint's last drain")
+    parser.add_argument("--discard-newer", action="store_true", help="also when batches were run since: their records are processed again")
+    options = parser.parse_args(arguments)
+    with _leased(options.checkpoint) as files:
+        journal = restore(files, check_restorable(files, read_journal(files), discard_newer=options.discard_newer))
+    print(
+        f"restored: the version that was drained goes on after batch {journal.batch_id}, with its state; what the flush had written stays "
+        "in the sink, and windows that it emitted come again when they are complete"
+    )
+    return 0
+
+
+COMMANDS = {"recover": recover, "resume": resume}
+
+
+def run(command: str, arguments: Sequence[str]) -> int:
+    """Run one of `COMMANDS`; returns the exit code."""
+    try:
+        return COMMANDS[command](arguments)
+    except (RestoreError, NothingPendingError, CheckpointLeasedError, MalformedJournalError, OSError, *JavaError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1

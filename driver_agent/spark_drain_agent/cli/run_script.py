@@ -1,0 +1,110 @@
+"""``python -m spark_drain_agent``: run an unmodified PySpark program with the agent around it."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from spark_drain_store import StoreError, open_channel
+
+from spark_drain_agent.cli.checkpoint_commands import COMMANDS
+from spark_drain_agent.cli.checkpoint_commands import run as run_command
+from spark_drain_agent.cli.main_module import become_main
+from spark_drain_agent.driver.attach import current_agent, install_hooks
+from spark_drain_agent.gate import Phase
+from spark_drain_agent.milestones import LOG
+
+__all__ = ["main"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m spark_drain_agent",
+        description="Run a PySpark program so that its streaming queries can be drained.",
+        epilog="`python -m spark_drain_agent demo` shows a drain on this machine in two minutes.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--metadata-store", metavar="LOCATION", help="file:DIR or configmap:NAMESPACE/APPLICATION")
+    parser.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module or package, as with python -m")
+    parser.add_argument(
+        "script",
+        metavar="SCRIPT",
+        help="the application: an unmodified PySpark script, or a folder or zip file with a __main__.py; or demo, recover or resume",
+    )
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the application's own arguments")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code, or a program, whose exceptions (`SystemExit` too) come through."""
+    options = _parser().parse_args(arguments)
+    _log_to_stderr(options.log_level)
+    if not options.module:
+        if options.script == "demo":
+            from spark_drain_agent.demo.run import main as demo
+
+            return demo(options.arguments)
+        if options.script in COMMANDS:
+            return run_command(options.script, options.arguments)
+        if not Path(options.script).exists():
+            print(f"error: script {options.script!r} does not exist", file=sys.stderr)
+            return 2
+    if options.metadata_store is not None:
+        try:
+            open_channel(options.metadata_store)
+        except StoreError as error:
+            print(f"error: --metadata-store: {error}", file=sys.stderr)
+            return 2
+    install_hooks(options.metadata_store)
+    _run(options.script, options.arguments, module=options.module)
+    return 0
+
+
+def _log_to_stderr(level: str) -> None:
+    """Show the agent's own lines, and leave the root logger to the program: a handler there would make its basicConfig do nothing."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name, lowest in ((LOG.name, level), ("spark_drain_store", "WARNING")):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(lowest)
+        logger.propagate = False
+
+
+def _run(program: str, arguments: Sequence[str], *, module: bool) -> None:
+    failed = False
+    try:
+        become_main(program, arguments, module=module)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        failed = True
+        _hide_launcher(error)
+        raise
+    finally:
+        agent = current_agent()
+        if agent is not None:
+            # Beyond the point of no return the driver must outlive main, or its pod would be restarted before it is scaled down.
+            if failed and agent.gate.phase is not Phase.OPEN:
+                LOG.exception("the application has failed; the driver stays until the drain is over")
+            agent.hold_exit(failed=failed)
+
+
+def _hide_launcher(error: BaseException) -> None:
+    """Let `sys.excepthook`, the application's own or Python's, see the traceback that it would see without the agent."""
+    trace, hook = error.__traceback__, sys.excepthook
+    while trace is not None and trace.tb_frame.f_globals["__name__"] in (__name__, become_main.__module__):
+        trace = trace.tb_next
+
+    def excepthook(kind: type[BaseException], value: BaseException, whole: TracebackType | None) -> None:
+        if value is not error:
+            hook(kind, value, whole)
+        else:
+            hook(kind, value.with_traceback(trace), trace)
+
+    sys.excepthook = excepthook

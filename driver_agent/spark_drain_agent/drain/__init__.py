@@ -1,0 +1,1 @@
+"""One drain, from its notification to the moment the driver may go."""

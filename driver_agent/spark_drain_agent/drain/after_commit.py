@@ -1,0 +1,128 @@
+"""Beyond the point of no return: finish every query, however often that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from spark_drain_store import DrainState, QueryReport, reasons
+
+from spark_drain_agent.agent_thread import side_by_side
+from spark_drain_agent.checkpoint.flush import FlushError
+from spark_drain_agent.checkpoint.journal import MalformedJournalError
+from spark_drain_agent.checkpoint.lease import CheckpointLeasedError
+from spark_drain_agent.checkpoint.logs import UnknownCheckpointFormatError
+from spark_drain_agent.checkpoint.state_export import ExportError
+from spark_drain_agent.drain.committed_query import CommittedQuery
+from spark_drain_agent.drain.ended import DrainEndedError
+from spark_drain_agent.drain.phases import Committed, Finished
+from spark_drain_agent.drain.reporter import Reporter
+from spark_drain_agent.drain.request import Request
+from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.planning.plan import PlanRejectedError
+from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
+
+__all__ = ["AfterCommit", "finish_all"]
+
+_TRIES_BEFORE_STALLED = 3
+_TOGETHER = 4
+_RETRY_SECONDS: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
+_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (RecoveryNeedsPreviousVersionError, reasons.RECOVERY_NEEDS_PREVIOUS_VERSION),
+    (CheckpointLeasedError, reasons.CHECKPOINT_LEASED),
+    (FlushError, reasons.FLUSH_FAILED),
+    (ExportError, reasons.STATE_EXPORT_FAILED),
+    *((kind, reasons.CHECKPOINT_UNWRITABLE) for kind in JavaError),
+    (OSError, reasons.CHECKPOINT_UNWRITABLE),
+    (MalformedJournalError, reasons.CHECKPOINT_UNWRITABLE),
+    (PlanRejectedError, reasons.UNSUPPORTED_QUERY),
+    (UnknownCheckpointFormatError, reasons.UNSUPPORTED_QUERY),
+)
+
+
+class AfterCommit:
+    """The queries of a drain on their ways to their ends.
+
+    Parameters
+    ----------
+    request
+        What was asked for.
+    reporter
+        The drain's report.
+    targets
+        The queries to finish; more can be added.
+    kept
+        What an earlier run reported of the queries.
+    """
+
+    def __init__(
+        self, request: Request, reporter: Reporter, targets: Sequence[CommittedQuery] = (), kept: Sequence[QueryReport] = ()
+    ) -> None:
+        self._request, self._reporter, self._kept = request, reporter, kept
+        self._targets = list(targets)
+        self._stalled: dict[str, tuple[str, str]] = {}
+
+    @property
+    def reports(self) -> tuple[QueryReport, ...]:
+        """The queries as they are now; what an earlier run said of those that are not taken up is kept."""
+        mine = {target.report.checkpoint_location for target in self._targets}
+        kept = (query for query in self._kept if query.checkpoint_location not in mine)
+        return (*kept, *(target.report for target in self._targets))
+
+    def add(self, target: CommittedQuery) -> None:
+        """Take up one more query."""
+        self._targets.append(target)
+
+    def finish(self, target: CommittedQuery) -> None:
+        """Bring one query to its end; a failing batch is shown and tried again, never skipped."""
+        tries = 0
+        while True:
+            try:
+                self._stalled.pop(target.key, None)
+                self._show()
+                target.finish()
+                self._reporter.change(queries=self.reports)
+                return
+            except tuple(kind for kind, _ in _REASONS) as error:
+                LOG.warning("drain %s: %s: %s", self._request.drain_id, target.label, in_words(error))
+                reason = next(name for kind, name in _REASONS if isinstance(error, kind))
+                if tries >= _TRIES_BEFORE_STALLED or isinstance(error, RecoveryNeedsPreviousVersionError):
+                    message = f"{target.label}: {in_words(error)}"
+                    target.stall(message)
+                    self._stalled[target.key] = (reason, f"{message}; it is tried again until it works")
+                    self._show()
+            if self._request.gone.wait(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
+                # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
+                report = self._reporter.report
+                raise DrainEndedError(DrainState.FAILED, report.reason, report.message)
+            tries += 1
+
+    def finish_together(self, targets: Sequence[CommittedQuery]) -> None:
+        """Finish independent queries side by side: one waits for the filesystem while another one computes."""
+        if len(targets) == 1:
+            self.finish(targets[0])
+            return
+
+        side_by_side([partial(self.finish, target) for target in targets], _TOGETHER, "spark-drain-flush")
+
+    def _show(self) -> None:
+        """Report how it goes; one query that stalls is not to be hidden by another one that gets on."""
+        stalled = list(self._stalled.values())
+        state, (reason, message) = (DrainState.STALLED, stalled[0]) if stalled else (DrainState.FLUSHING, ("", ""))
+        self._reporter.change(state=state, reason=reason, message=message, queries=self.reports)
+
+
+def finish_all(committed: Committed, request: Request, reporter: Reporter) -> Finished:
+    """Finish the queries that were frozen, and after them those that depend on them."""
+    after = AfterCommit(request, reporter, committed.targets)
+    with reporter.timed("flush"):
+        left = list(committed.targets)
+        while left:
+            unfinished = {target.key for target in left}
+            ready = [target for target in left if not unfinished.intersection(target.depends_on)]
+            after.finish_together(ready)
+            left = [target for target in left if target not in ready]
+            if left:
+                reached("upstream-finished")
+    return Finished(committed.options, after.reports, committed.executors, committed.stopped_before)

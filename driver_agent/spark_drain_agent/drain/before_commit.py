@@ -1,0 +1,283 @@
+"""Up to the point of no return: plan every query, freeze and check every query, look at the store once more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from spark_drain_store import DrainOptions, DrainState, QueryReport, reasons
+
+from spark_drain_agent.checkpoint.logs import UnknownCheckpointFormatError
+from spark_drain_agent.drain.connections import connect
+from spark_drain_agent.drain.ended import DrainEndedError
+from spark_drain_agent.drain.host import POLL_SECONDS, DrainHost
+from spark_drain_agent.drain.last_look import StoreAwayError, look_again, wait_for_store
+from spark_drain_agent.drain.phases import Committed
+from spark_drain_agent.drain.reporter import Reporter
+from spark_drain_agent.drain.request import Request
+from spark_drain_agent.drain.selection import Selection, StartsInFlightError, select
+from spark_drain_agent.drain.uncommitted_query import UncommittedQuery
+from spark_drain_agent.gate import Phase
+from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.planning.output_paths import check_outputs
+from spark_drain_agent.planning.plan import PlanRejectedError, check_options
+from spark_drain_agent.planning.query_graph import CycleError, UnknownDependencyError
+from spark_drain_agent.queries.freeze import QueryEndedError
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words
+from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
+
+__all__ = ["BeforeCommit"]
+
+_QUIET_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class _Planned:
+    targets: tuple[UncommittedQuery, ...]
+    selection: Selection
+
+    @property
+    def reports(self) -> tuple[QueryReport, ...]:
+        return tuple(target.report for target in self.targets)
+
+
+class BeforeCommit:
+    """A fresh drain that can still be given up.
+
+    Parameters
+    ----------
+    host
+        The agent.
+    request
+        What is asked for.
+    reporter
+        The drain's report.
+    concerns
+        Tells of a query that is started whether it belongs to the drain.
+    """
+
+    def __init__(self, host: DrainHost, request: Request, reporter: Reporter, concerns: Callable[[TrackedQuery], bool]) -> None:
+        self._host, self._request, self._reporter, self._concerns = host, request, reporter, concerns
+        self._targets: tuple[UncommittedQuery, ...] = ()
+
+    @property
+    def targets(self) -> tuple[TrackedQuery, ...]:
+        """The queries that it is about, as last planned."""
+        return tuple(target.tracked for target in self._targets)
+
+    def run(self) -> Committed:
+        """Bring the drain to its point of no return; the gate is left at `Phase.HELD`.
+
+        Raises
+        ------
+        DrainEndedError
+            It was rejected, withdrawn, or could not be done; every query runs on as if nothing had happened.
+        """
+        self._reporter.change(state=DrainState.ACKNOWLEDGED, reason="", message="")
+        options = self._request.options()
+        caught_up = False
+        while True:
+            try:
+                with self._reporter.timed("plan"):
+                    self._wait_until_in_place()
+                    planned = self._plan(options)
+                self._wait_for_approval(options)
+                if options.mode == "CatchUp" and not caught_up:
+                    self._catch_up(planned)
+                    caught_up = True  # a store that is away afterwards does not make the request a later one
+                return self._freeze_and_decide(options)
+            except StoreAwayError:
+                # The pipeline must not stand still because the API server does: read on, and try again when it is back.
+                LOG.warning("drain %s: the metadata store is away; the queries read on until it is back", self._request.drain_id)
+                wait_for_store(self._host.channel, self._request)
+
+    def _wait_until_in_place(self) -> None:
+        gate, registry = self._host.gate, self._host.registry
+        while not (gate.user_is_waiting or (registry.all() and gate.in_place(_QUIET_SECONDS))):
+            self._pause()
+
+    def _pause(self, seconds: float = POLL_SECONDS) -> None:
+        self._request.keep_waiting()
+        time.sleep(seconds)
+
+    def _plan(self, options: DrainOptions) -> _Planned:
+        try:
+            check_options(options)
+            check_outputs(options, self._host.internals)
+            selection = self._select(options)
+            frozen = {target.tracked: target for target in self._targets if target.frozen}
+            planned = _Planned(tuple(frozen.get(item) or UncommittedQuery(item, options) for item in selection.targets), selection)
+            if options.mode != "Stop":  # nothing is emitted, so nothing needs to arrive
+                connections = connect(self._host.internals, selection)
+                for target in planned.targets:
+                    target.depend_on(connections[target.key])
+        except (CycleError, UnknownDependencyError) as error:
+            raise DrainEndedError(DrainState.REJECTED, reasons.UNORDERED_QUERIES, str(error)) from error
+        except (PlanRejectedError, UnsupportedSparkError, UnknownCheckpointFormatError) as error:
+            reason = error.reason if isinstance(error, PlanRejectedError) else reasons.UNSUPPORTED_QUERY
+            raise DrainEndedError(DrainState.REJECTED, reason, str(error)) from error
+        except JavaError as error:
+            raise DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"planning failed: {in_words(error)}") from error
+        self._thaw([target for target in self._targets if target not in planned.targets])
+        self._targets = planned.targets
+        self._reporter.change(queries=planned.reports)
+        return planned
+
+    def _select(self, options: DrainOptions) -> Selection:
+        while True:
+            try:
+                return select(self._host, options)
+            except StartsInFlightError:
+                self._wait_for_starts()
+
+    def _wait_for_approval(self, options: DrainOptions) -> None:
+        if options.execution == "PlanOnly":
+            self._reporter.change(reason=reasons.PLANNED, message="planned; nothing was touched")
+            while True:
+                self._pause()
+        if options.execution == "AfterApproval" and not self._request.approved:
+            self._reporter.change(reason=reasons.AWAITING_APPROVAL, message="planned; waits for approval")
+            while not self._request.approved:
+                self._pause()
+
+    def _catch_up(self, planned: _Planned) -> None:
+        """Read on to the latest offsets of this moment, in all queries at once."""
+        try:
+            with self._reporter.timed("catchUp"):
+                under_way = [target.catch_up(self._request.keep_waiting) for target in planned.targets]
+                self._reporter.change(
+                    reason=reasons.CATCHING_UP,
+                    message=f"{', '.join(target.label for target in planned.targets)}: reading on to the latest offsets of this moment",
+                )
+                for catch_up in under_way:
+                    if catch_up is not None:
+                        catch_up.wait()
+        except PlanRejectedError as error:
+            raise DrainEndedError(DrainState.REJECTED, error.reason, str(error)) from error
+        except (QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
+            raise _explained(error) from error
+
+    def _freeze_and_decide(self, options: DrainOptions) -> Committed:
+        gate = self._host.gate
+        gate.turn(Phase.DECIDING, self._concerns)
+        called_back = False
+        try:
+            while True:
+                self._request.keep_waiting()
+                known = self._known()
+                with self._reporter.timed("freeze"):
+                    planned = self._plan(options)  # queries may have come and gone while approval was awaited, and come and go still
+                    settled = self._freeze(planned)
+                if not settled:
+                    self._check_replaceable(options)
+                    continue
+                reached("settled")
+                if not called_back:  # what a callback starts is frozen as well, and it is not called for that again
+                    with self._reporter.timed("callbacks"):
+                        call_back("before", self._for_callbacks(planned), self._request.keep_waiting)
+                    called_back = True
+                executors = dict(self._host.internals.executors())
+                look_again(self._host.channel, self._request)
+                if not any(target.stopped for target in self._targets) and gate.hold(lambda known=known: self._known() == known):  # type: ignore[misc]
+                    break
+                self._wait_for_starts()
+        except BaseException as error:
+            self._thaw(self._targets)
+            self._targets = ()
+            gate.turn(Phase.OPEN)
+            raise _explained(error) from error
+        self._host.held.ends(self.targets)
+        return Committed(
+            options=options,
+            targets=tuple(target.commit(self._request.drain_id) for target in planned.targets),
+            beside=planned.selection.beside,
+            executors=executors,
+            stopped_before=planned.selection.stopped_before,
+        )
+
+    def _known(self) -> tuple[TrackedQuery, ...]:
+        return tuple(item for item in self._host.registry.all() if self._concerns(item))
+
+    def _wait_for_starts(self) -> None:
+        """Let the starts in flight come to their ends: what they start has to be planned too."""
+        gate = self._host.gate
+        awaited = [item for item in gate.starts_in_flight() if self._concerns(item)]
+        try:
+            while any(item in awaited for item in gate.starts_in_flight()):
+                self._pause()
+        except DrainEndedError as ended:
+            if ended.reason != reasons.DEADLINE_EXCEEDED:
+                raise
+            starting = ", ".join(item.label for item in awaited)
+            raise DrainEndedError(ended.state, ended.reason, f"{ended}; still being started: {starting}", ended.withdrawal) from ended
+
+    def _check_replaceable(self, options: DrainOptions) -> None:
+        """Go on without a query that the application stops meanwhile, unless it was asked for by name."""
+        stopped = [target.label for target in self._targets if target.stopped]
+        if options.queries is not None and stopped:
+            raise DrainEndedError(
+                DrainState.FAILED,
+                reasons.QUERY_FAILED,
+                f"the application stopped {', '.join(stopped)} while it was being drained; the other queries run on",
+            )
+
+    def _freeze(self, planned: _Planned) -> bool:
+        """Take the sources away and wait until nothing is in flight; False when the application has stopped a query meanwhile."""
+        self._reporter.change(state=DrainState.STOPPING, reason="", message="", queries=planned.reports)
+        first = [target for target in planned.targets if not target.dependent]  # the others read on until those are drained
+        self._thaw([target for target in planned.targets if target.dependent])
+        try:
+            for target in first:
+                target.freeze(self._request.keep_waiting)
+            self._wait_until_settled(planned, first)
+        except QueryEndedError:
+            if not any(target.stopped for target in planned.targets):
+                raise
+            return False
+        for target in planned.targets:
+            target.check_checkpoint()
+        return not any(target.stopped for target in planned.targets)
+
+    def _wait_until_settled(self, planned: _Planned, first: list[UncommittedQuery]) -> None:
+        """Let what runs come to its end; a batch that outlives the deadline is left alone, and named."""
+        if running := _under_way(first):
+            self._reporter.change(reason=reasons.BATCH_RUNNING, message=f"waits for {running}", queries=planned.reports)
+        try:
+            for target in first:
+                target.wait_until_settled(self._request.keep_waiting)
+        except DrainEndedError as ended:
+            running = _under_way(first)
+            if ended.reason != reasons.DEADLINE_EXCEEDED or not running:
+                raise
+            message = f"{ended}; still running: {running}. Allow longer than that takes"
+            raise DrainEndedError(ended.state, reasons.BATCH_STILL_RUNNING, message, ended.withdrawal) from ended
+
+    def _for_callbacks(self, planned: _Planned) -> DrainContext:
+        return DrainContext(
+            drain_id=self._request.drain_id, run_id=self._host.identity.run_id, mode=self._request.mode, queries=planned.reports
+        )
+
+    def _thaw(self, targets: Iterable[UncommittedQuery]) -> None:
+        for target in targets:
+            try:
+                target.thaw()
+            except JavaError as error:
+                LOG.warning("drain %s: %s could not be given its sources back: %s", self._request.drain_id, target.label, error)
+
+
+def _under_way(targets: list[UncommittedQuery]) -> str:
+    return ", ".join(under_way for target in targets if (under_way := target.under_way()))
+
+
+def _explained(error: BaseException) -> BaseException:
+    if isinstance(error, QueryEndedError):
+        return DrainEndedError(DrainState.FAILED, reasons.QUERY_FAILED, f"a query ended while it was being drained: {in_words(error)}")
+    if isinstance(error, UnknownCheckpointFormatError):
+        return DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_QUERY, str(error))
+    if isinstance(error, CallbackError):
+        return DrainEndedError(DrainState.FAILED, reasons.CALLBACK_FAILED, f"{error}; the queries run on")
+    if isinstance(error, (*JavaError, OSError)):
+        return DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"the queries run on: {in_words(error)}")
+    return error

@@ -1,0 +1,224 @@
+"""One query beyond the point of no return: flush it, end it, leave its checkpoint as the next start needs it, and say so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from spark_drain_store import DrainOptions, DrainState, QueryReport
+
+from spark_drain_agent.checkpoint.complete import complete, prepare
+from spark_drain_agent.checkpoint.fence import is_fence, never_fenced
+from spark_drain_agent.checkpoint.flush import settle
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.state_export import export_state
+from spark_drain_agent.drain.follow import follow
+from spark_drain_agent.drain.planned import planned
+from spark_drain_agent.drain.query_report import describe_drained, describe_planned, describe_untouched
+from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.planning.output_paths import query_folder
+from spark_drain_agent.planning.plan import QueryPlan
+from spark_drain_agent.queries.first_start import prepare_first_start
+from spark_drain_agent.queries.flush_in_place import flush_running, running_flush_obstacle
+from spark_drain_agent.queries.flush_launch import application
+from spark_drain_agent.queries.freeze import FrozenQuery, terminate
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.live_query import LiveQuery
+from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
+
+__all__ = ["CommittedQuery"]
+
+
+class CommittedQuery:
+    """One query in a drain that goes on to its end.
+
+    Parameters
+    ----------
+    tracked
+        The query, running or kept from starting.
+    options
+        What was asked for.
+    drain_id
+        The drain.
+    report
+        What was said of the query up to now.
+    plan
+        What was decided; None in a run that inherited the drain, which plans when it needs to.
+    frozen
+        The running query without its sources; None where it is bounded, reads on, or does not run.
+    """
+
+    def __init__(
+        self,
+        tracked: TrackedQuery,
+        options: DrainOptions,
+        drain_id: str,
+        report: QueryReport,
+        *,
+        plan: QueryPlan | None = None,
+        frozen: FrozenQuery | None = None,
+    ) -> None:
+        self._tracked, self._options, self._drain_id, self._report = tracked, options, drain_id, report
+        self._plan = plan
+        self._frozen = frozen
+        self._sources = frozen.sources if frozen is not None else ()
+        self._lease: Lease | None = None
+        self._rows_before: tuple[int, ...] = ()
+        self._followed = False
+
+    @property
+    def report(self) -> QueryReport:
+        """The query as it is now."""
+        return self._report
+
+    @property
+    def key(self) -> str:
+        """What tells the query from every other one of the application."""
+        return self._tracked.key
+
+    @property
+    def query_id(self) -> str:
+        """Spark's id of the query; "" where it was kept from starting."""
+        return self._tracked.query.id if self._tracked.query is not None else ""
+
+    @property
+    def label(self) -> str:
+        """How messages call the query."""
+        return self._tracked.label
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """The queries, by `key`, that are drained before this one because it reads what they write."""
+        return self._report.depends_on
+
+    def stall(self, message: str) -> None:
+        """Say that the query does not get on."""
+        self._report = replace(self._report, state=DrainState.STALLED, message=message)
+
+    def finish(self) -> None:
+        """End the query and bring its checkpoint to the end of the drain; can be called again after a failure."""
+        tracked = self._tracked
+        if tracked.query is not None and tracked.live.thread_alive:  # one that was to read on until now
+            tracked.keep_temporary_checkpoint()
+            self._report = replace(self._report, checkpoint_location=tracked.location or "")
+        if tracked.location is None:
+            self._report = replace(self._report, state=DrainState.DRAINED)
+            return
+        files, checkpoint = tracked.checkpoint_files(), tracked.checkpoint()
+        self._report = replace(self._report, state=DrainState.FLUSHING, message="")
+        if (pending := read_journal(files)) is not None and not pending.over:
+            self._hold_lease()
+        if self.depends_on and not self._followed:
+            self._follow(checkpoint)
+        if self._frozen is not None:
+            self._rows_before = self._rows_before or tracked.state_rows()
+            try:
+                self._flush_running(self._frozen.live, checkpoint)
+            finally:
+                terminate(self._frozen.live, checkpoint)
+                self._frozen.stop_sources()
+        journal = read_journal(files)
+        if journal is None or journal.drain_id != self._drain_id or never_fenced(files, journal):
+            with marked(tracked.internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
+                settle(files, lambda folder: tracked.internals.launch_once_at(tracked.captured, folder))
+            journal = self._begin()
+        if journal is None:
+            self._export_kept(checkpoint)
+            self._report = describe_untouched(self._report, self._sources, checkpoint)
+        else:
+            completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
+            rows_after = completed.rows_after or self._rows_after_running_flush(completed.journal)
+            self._report = describe_drained(self._report, files, completed.journal, rows_after)
+        if self._lease is not None:
+            self._lease.release()
+            self._lease = None
+
+    def _planned(self) -> QueryPlan:
+        if self._plan is None:
+            self._plan = planned(self._tracked, self._options)
+            self._report = describe_planned(self._report, self._plan)
+        return self._plan
+
+    def _hold_lease(self) -> None:
+        self._lease = self._lease or acquire_lease(self._tracked.checkpoint_files(), self._tracked.internals)
+
+    def _follow(self, checkpoint: Checkpoint) -> None:
+        """Read on first; the journal of a crash in the flush says that it was done."""
+        tracked = self._tracked
+        journal = read_journal(checkpoint.files)
+        if journal is None or journal.drain_id != self._drain_id:
+            if journal is not None:
+                prepare_first_start(tracked, journal)
+            self._frozen = follow(tracked, self._drain_id, bounded=tracked.query is not None and self._planned().bounded)
+            if self._frozen is not None:
+                self._sources = self._frozen.sources
+            reached("followed")
+        self._followed = True
+
+    def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint) -> None:
+        if not self._planned().flushes or not live.thread_alive or is_fence(checkpoint.metadata):
+            return
+        obstacle = running_flush_obstacle(self._tracked.running_flush_facts(self._options))
+        if obstacle:
+            LOG.info("drain %s: %s is flushed on a work copy, since %s", self._drain_id, self.label, obstacle)
+            return
+        flush_running(live, checkpoint, self._begin)
+
+    def _rows_after_running_flush(self, journal: Journal) -> tuple[int, ...]:
+        progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
+        return self._tracked.state_rows() if progress is not None and progress["batchId"] == journal.flush_batch_id else ()
+
+    def _export_kept(self, checkpoint: Checkpoint) -> None:
+        """Export what mode Stop keeps."""
+        batch_id, root = checkpoint.newest_commit, self._options.state_export_path
+        if root is None or batch_id is None or not checkpoint.files.exists(checkpoint.name("state")):
+            return
+        target = self._folder(root, checkpoint.metadata or "{}")
+        export_state(self._tracked.internals.session, checkpoint.files.root, batch_id, target)
+        self._report = replace(self._report, state_export=target)
+
+    def _folder(self, root: str, metadata: str) -> str:
+        query_id = str(json.loads(metadata).get("id", ""))
+        return query_folder(self._tracked.internals.qualified(root), self._tracked.captured.query_name, query_id)
+
+    def _begin(self) -> Journal | None:
+        """Write the journal of a settled checkpoint; None where there is nothing to do to it."""
+        tracked, checkpoint = self._tracked, self._tracked.checkpoint()
+        plan, options = self._planned(), self._options
+        batch_id, metadata = checkpoint.newest_commit, checkpoint.metadata
+        if plan.checkpoint_policy == "" or batch_id is None or metadata is None or is_fence(metadata):
+            return None
+        before = read_journal(tracked.checkpoint_files())
+        if before is not None and before.step is JournalStep.DONE and before.begins_empty and batch_id == before.first_batch_id - 1:
+            return None  # no batch since the last drain
+        self._hold_lease()
+        return prepare(
+            tracked.checkpoint_files(),
+            Journal(
+                drain_id=self._drain_id,
+                step=JournalStep.PREPARED,
+                checkpoint_policy=plan.checkpoint_policy,
+                query_name=tracked.captured.query_name,
+                sink=tracked.captured.source,
+                sources=self._sources,
+                batch_id=batch_id,
+                watermark_ms=checkpoint.watermark_after(batch_id),
+                metadata=metadata,
+                fingerprint=tracked.fingerprint(),
+                spark_version=tracked.internals.spark_version,
+                application=tracked.internals.application_id,
+                generation=tracked.generation() + 1,
+                flushes=plan.flushes,
+                processing_time=tracked.processing_time,
+                windows=options.incomplete_windows,
+                side_output=self._folder(options.side_output_path, metadata) if options.side_output_path and plan.flushes else "",
+                side_output_format=options.side_output_format,
+                state_export=self._folder(options.state_export_path, metadata) if options.state_export_path and plan.operators else "",
+                state_rows=self._rows_before,
+                first_batch_id=plan.first_batch_id(batch_id),
+                sink_folder=tracked.sink_folder(),
+                remembers_ids=plan.remembers_ids,
+            ),
+        )

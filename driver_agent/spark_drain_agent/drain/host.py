@@ -1,0 +1,42 @@
+"""What a drain needs of the agent around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from spark_drain_store import Channel
+
+from spark_drain_agent.drain.identity import Identity
+from spark_drain_agent.gate import Gate
+from spark_drain_agent.queries.registry import QueryRegistry
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["POLL_SECONDS", "DrainHost", "HeldView"]
+
+POLL_SECONDS = 0.1
+
+
+class HeldView(Protocol):
+    """What the application sees of the queries that a drain has ended."""
+
+    def ends(self, queries: Iterable[TrackedQuery]) -> None:
+        """Take note of the queries that a drain ends from now on."""
+
+    def forget_drained(self) -> None:
+        """Let ``awaitAnyTermination()`` wait on for the queries that run beside those that were drained."""
+
+
+class DrainHost(Protocol):
+    """What a drain needs of the agent around it."""
+
+    internals: SparkInternals
+    channel: Channel
+    identity: Identity
+    gate: Gate
+    registry: QueryRegistry
+
+    @property
+    def held(self) -> HeldView:
+        """What the application sees of the queries that a drain has ended."""

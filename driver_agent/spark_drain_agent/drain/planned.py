@@ -1,0 +1,78 @@
+"""What one drain will do to one query, checked against what this Spark and this query can do."""
+
+from __future__ import annotations
+
+from spark_drain_store import DrainOptions, reasons
+
+from spark_drain_agent.checkpoint.renames import VOUCHED_CONF, rename_obstacle
+from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.filesystems import filesystems_of
+from spark_drain_agent.spark_internals.sinks import unwritable
+from spark_drain_agent.spark_internals.sources import sources_without_end
+
+__all__ = ["planned", "refuse_unknown_end"]
+
+
+def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
+    """Decide what will be done, without touching anything; raises `PlanRejectedError`."""
+    plan = plan_query(options, tracked.facts())
+    if tracked.query is not None and tracked.live.kind != "MicroBatchExecution":
+        raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{tracked.label} runs as {tracked.live.kind}, which cannot be drained")
+    if not plan.operators and options.mode != "Stop" and any(tracked.state_rows()):
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{tracked.label} keeps state in an operator that this agent does not know: use mode 'Stop' to keep it",
+        )
+    if options.mode != "Stop":  # which changes nothing in the checkpoint
+        _check_store(tracked)
+    _check_outputs(tracked, options, plan)
+    if options.mode == "CatchUp" and not plan.bounded and tracked.query is not None:
+        refuse_unknown_end(tracked, ", ".join(sources_without_end(tracked.live)))
+    return plan
+
+
+def refuse_unknown_end(tracked: TrackedQuery, sources: str) -> None:
+    """Raise `PlanRejectedError` where a query that is to catch up has such sources; "" is none."""
+    if sources:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{tracked.label} reads {sources}, which cannot say how far its data goes: use mode 'Drain', which reads no further",
+        )
+
+
+def _check_store(tracked: TrackedQuery) -> None:
+    internals, location = tracked.internals, tracked.location
+    if location is None:
+        return
+    ways_out = "move the checkpoint to HDFS or a volume, or use mode 'Stop', which leaves the checkpoint as it is"
+    obstacle = rename_obstacle(filesystems_of(internals, location), internals.session_conf(VOUCHED_CONF))
+    if obstacle:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_CHECKPOINT_STORE,
+            f"{tracked.label} has its checkpoint at {location}, and renames on {obstacle} are not known to be atomic, so a drain that is "
+            f"interrupted could lose state: {ways_out}; if you know that they are, set {VOUCHED_CONF}={obstacle.split(' ', 1)[0]}",
+        )
+    obstacle = tracked.checkpoint_files().obstacle_to_replacing
+    if obstacle:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_CHECKPOINT_STORE,
+            f"{tracked.label} has its checkpoint at {location}, where Hadoop has no FileContext, by which a file is replaced at once "
+            f"({obstacle}): {ways_out}",
+        )
+
+
+def _check_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan) -> None:
+    if options.incomplete_windows == "SideOutput" and plan.flushes:
+        obstacle = unwritable(tracked.internals, tracked.captured, options.side_output_format)
+        if obstacle:
+            raise PlanRejectedError(
+                reasons.UNSUPPORTED_OPTION,
+                f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not do for {tracked.label}: {obstacle}",
+            )
+    if options.state_export_path is not None and int(tracked.internals.spark_version.split(".")[0]) < 4:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_OPTION,
+            f"stateExport.path {options.state_export_path!r} needs the state reader of Spark 4.0 or newer, and this is Spark "
+            f"{tracked.internals.spark_version}: leave stateExport out",
+        )

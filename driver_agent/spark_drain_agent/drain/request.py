@@ -1,0 +1,97 @@
+"""The drain notification as it now is: the monitor brings its changes, the drain asks whether it is still wanted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from spark_drain_store import DrainNotification, DrainOptions, DrainState, UnsupportedOptionError, WithdrawalAnswer, reasons
+
+from spark_drain_agent.drain.ended import DrainEndedError, SparkStoppedError
+
+__all__ = ["Request"]
+
+
+class Request:
+    """What was asked for, and whether it still is.
+
+    Parameters
+    ----------
+    notification
+        The drain notification as it was first seen.
+    spark_stopped
+        Returns whether the SparkContext was stopped.
+    """
+
+    def __init__(self, notification: DrainNotification, spark_stopped: Callable[[], bool]) -> None:
+        self._notification = notification
+        self._spark_stopped = spark_stopped
+        self.gone = threading.Event()
+
+    @property
+    def drain_id(self) -> str:
+        """The drain."""
+        return self._notification.drain_id
+
+    @property
+    def mode(self) -> str:
+        """What kind of drain is asked for."""
+        return self._notification.mode
+
+    @property
+    def approved(self) -> bool:
+        """Whether a drain that waits for approval has it."""
+        return self._notification.approved
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether the notification says that the drain is not wanted any more."""
+        return self._notification.withdrawn
+
+    @property
+    def deadline(self) -> datetime | None:
+        """Until when the drain has to be beyond its point of no return; None: no limit."""
+        return self._notification.deadline
+
+    def update(self, notification: DrainNotification | None) -> None:
+        """Take note of the notification's present contents; None when it was removed."""
+        if notification is None:
+            self.gone.set()
+        else:
+            self._notification = notification
+
+    def options(self) -> DrainOptions:
+        """Return the options; raises `DrainEndedError` (Rejected) for what cannot be understood."""
+        try:
+            return self._notification.parsed_options()
+        except UnsupportedOptionError as error:
+            raise DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_OPTION, str(error)) from error
+
+    def keep_waiting(self) -> None:
+        """Give up a drain that is not yet beyond the point of no return.
+
+        Raises
+        ------
+        DrainEndedError
+            It is no longer wanted. Who withdraws it for its deadline learns of the deadline.
+        SparkStoppedError
+            Nothing is left in this SparkContext that could be drained.
+        """
+        withdrawn, deadline = self.gone.is_set() or self._notification.withdrawn, self.deadline
+        if deadline is not None and datetime.now(UTC) >= deadline:
+            raise DrainEndedError(
+                DrainState.FAILED,
+                reasons.DEADLINE_EXCEEDED,
+                f"the deadline {deadline.isoformat()} passed before the point of no return: the queries run on",
+                withdrawal=WithdrawalAnswer.WITHDRAWN if withdrawn else "",
+            )
+        if withdrawn:
+            raise DrainEndedError(
+                DrainState.WITHDRAWN,
+                reasons.WITHDRAWN,
+                "withdrawn before the point of no return: the queries run on",
+                withdrawal=WithdrawalAnswer.WITHDRAWN,
+            )
+        if self._spark_stopped():
+            raise SparkStoppedError

@@ -1,0 +1,230 @@
+"""One drain from the first look at its notification to the moment the driver may go: fresh, or inherited from an earlier run."""
+
+from __future__ import annotations
+
+import time
+
+from spark_drain_store import DrainNotification, DrainReport, DrainState, UnsupportedOptionError, WithdrawalAnswer, reasons
+
+from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.drain.after_commit import finish_all
+from spark_drain_agent.drain.before_commit import BeforeCommit
+from spark_drain_agent.drain.decide import Assignment, Decision
+from spark_drain_agent.drain.ended import DrainEndedError, SparkStoppedError
+from spark_drain_agent.drain.executor_reports import collect_executor_reports, warm_up
+from spark_drain_agent.drain.host import DrainHost
+from spark_drain_agent.drain.inherited import InheritedDrain
+from spark_drain_agent.drain.phases import Committed, Finished
+from spark_drain_agent.drain.reporter import Reporter
+from spark_drain_agent.drain.request import Request
+from spark_drain_agent.gate import Phase
+from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
+
+__all__ = ["Drain"]
+
+
+class Drain:
+    """One drain in this run; `run` in a thread of its own, `update` from the monitor.
+
+    Parameters
+    ----------
+    host
+        The agent.
+    decision
+        The notification and what it means to this run.
+    """
+
+    def __init__(self, host: DrainHost, decision: Decision) -> None:
+        self._host = host
+        self.request = Request(decision.notification, lambda: host.internals.stopped)
+        self._reporter = Reporter(host.channel, host.identity, self.drain_id, decision.report)
+        forward = decision.assignment is Assignment.FORWARD
+        self._inherited = InheritedDrain(host, self.request, self._reporter, decision.report) if forward else None
+        self._before = None if forward else BeforeCommit(host, self.request, self._reporter, self.concerns)
+        self._names = _names(decision.notification)
+        self._committed: Committed | None = None
+
+    @property
+    def drain_id(self) -> str:
+        """The drain."""
+        return self.request.drain_id
+
+    @property
+    def report(self) -> DrainReport:
+        """The drain report as it is now."""
+        return self._reporter.report
+
+    @property
+    def forward(self) -> bool:
+        """Whether an earlier run passed the point of no return, so that no query may start again."""
+        return self._inherited is not None
+
+    @property
+    def _beyond_return(self) -> bool:
+        return self._committed is not None or self.forward
+
+    def owned(self) -> tuple[TrackedQuery, ...]:
+        """Return the running queries that this drain is about; beyond its point of no return it ends them."""
+        return self._before.targets if self._before is not None else ()
+
+    def concerns(self, tracked: TrackedQuery) -> bool:
+        """Return whether a query that is started belongs to this drain; does not block."""
+        if self._names is None or tracked.captured.query_name in self._names:
+            return True
+        return tracked.location is not None and self.query_id_at(tracked.location) is not None
+
+    def query_id_at(self, location: str) -> str | None:
+        """Return the id of the query that this drain is about at a checkpoint location, or None."""
+        return next((query.id for query in self.report.queries if query.checkpoint_location == location), None)
+
+    @property
+    def keeps_driver(self) -> bool:
+        """Whether the driver must stay: for a drain of the whole application until it lets go, for another one while it can get on."""
+        return self._names is None or (self._beyond_return and self.report.state not in (DrainState.DRAINED, DrainState.STALLED))
+
+    def update(self, notification: DrainNotification | None) -> None:
+        """Take note of the notification's present contents; None when it was removed."""
+        self.request.update(notification)
+        if notification is not None:
+            self._answer_withdrawal()
+
+    def _answer_withdrawal(self) -> None:
+        if self.request.withdrawn and self._beyond_return and not self.report.withdrawal:
+            self._reporter.change(
+                withdrawal=WithdrawalAnswer.TOO_LATE, message="withdrawn after the point of no return: the drain goes on to its end"
+            )
+
+    @property
+    def misses_queries(self) -> bool:
+        """Whether an inherited drain cannot end before the application starts more of its queries."""
+        return self._inherited is not None and self._inherited.misses_queries
+
+    def offer(self, tracked: TrackedQuery) -> None:
+        """Take a query that was kept from starting, to finish its checkpoint; only a drain that is `forward` needs it."""
+        if self._inherited is not None:
+            self._inherited.offer(tracked)
+
+    def run(self) -> None:
+        """Drain; returns when the driver may go on or go."""
+        with as_agent():
+            try:
+                self._to_the_end()
+            except Exception as error:
+                if self._overtaken(error):
+                    LOG.info("drain %s: its SparkContext was stopped; the application's next one goes on with it", self.drain_id)
+                elif isinstance(error, DrainEndedError):
+                    self._report_end(error)
+                else:
+                    LOG.exception("drain %s: unexpected error", self.drain_id)
+                    self._survive(error)
+            finally:
+                self._forget_ended()
+                self._host.gate.turn(Phase.OPEN)
+
+    def _overtaken(self, error: Exception) -> bool:
+        """Return whether main stopped Spark before the drain could hold it: what Spark refuses then is no answer to the request."""
+        if isinstance(error, DrainEndedError) and error.reason in (reasons.WITHDRAWN, reasons.DEADLINE_EXCEEDED):
+            return False
+        return isinstance(error, SparkStoppedError) or (not self._beyond_return and self._host.internals.stopped)
+
+    def _forget_ended(self) -> None:
+        """Let the user's awaitAnyTermination wait on where others run beside the queries that were drained."""
+        try:
+            if self._beyond_return:
+                self._host.held.forget_drained()
+        except JavaError as error:
+            LOG.warning("drain %s: awaitAnyTermination() may return for the drained queries: %s", self.drain_id, error)
+
+    def _to_the_end(self) -> None:
+        if self._before is None:
+            assert self._inherited is not None
+            options = self.request.options()
+            self._answer_withdrawal()  # it may have come while no run was there
+            finished = self._inherited.finish(options)
+        else:
+            committed = self._commit(self._before)
+            self._answer_withdrawal()  # it may have come between the last look and the decision
+            warm_up(self._host.internals)
+            finished = finish_all(committed, self.request, self._reporter)
+        remarks = self._call_back_after(finished)
+        self._report_executors(finished)
+        message = "; ".join((_summary(finished), *remarks))
+        self._reporter.change_surely(time.sleep, state=DrainState.DRAINED, reason="Drained", message=message)
+        reached("drained")
+        LOG.info("drain %s: drained; the driver stays until the notification is removed", self.drain_id)
+        self.request.gone.wait()
+        LOG.info("drain %s: the notification is gone; the driver may go", self.drain_id)
+
+    def _commit(self, before: BeforeCommit) -> Committed:
+        committed = before.run()
+        self._committed = committed  # from here on there is no return
+        self._reporter.change_surely(
+            time.sleep,
+            state=DrainState.COMMITTING,
+            reason="",
+            message="beyond the point of no return",
+            queries=tuple(target.report for target in committed.targets),
+        )
+        reached("committing")
+        return committed
+
+    def _call_back_after(self, finished: Finished) -> tuple[str, ...]:
+        context = DrainContext(drain_id=self.drain_id, run_id=self._host.identity.run_id, mode=self.request.mode, queries=finished.queries)
+        with self._reporter.timed("callbacks"):
+            try:
+                call_back("after", context, lambda: None)
+            except CallbackError as error:
+                LOG.warning("drain %s: %s", self.drain_id, error)
+                return (str(error),)
+        return ()
+
+    def _report_executors(self, finished: Finished) -> None:
+        """Collect the executors' answers into the report."""
+        with self._reporter.timed("executors"):
+            self._reporter.change(state=DrainState.REPORTING, reason="", message="", queries=finished.queries)
+            reached("reporting")
+            summary = collect_executor_reports(self._host.internals, finished.executors)
+        self._reporter.change(
+            executors_expected=summary.expected,
+            executors_drained=summary.drained,
+            executor_exceptions=summary.exceptions,
+            timings=self._reporter.timings,
+        )
+
+    def _report_end(self, ended: DrainEndedError) -> None:
+        LOG.info("drain %s: %s (%s): %s", self.drain_id, ended.state, ended.reason, ended)
+        self._reporter.change_surely(
+            self._wait_unless_gone, state=ended.state, reason=ended.reason, message=str(ended), withdrawal=ended.withdrawal
+        )
+
+    def _survive(self, error: Exception) -> None:
+        """A defect must not harm the pipeline: before the point of no return it runs on, beyond it the driver waits to be looked at."""
+        message = f"unexpected {type(error).__name__}: {in_words(error)}"
+        if not self._beyond_return:
+            self._report_end(DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"{message}; the queries run on"))
+            return
+        self._reporter.change(state=DrainState.STALLED, reason=reasons.INTERNAL_ERROR, message=message)
+        self.request.gone.wait()
+
+    def _wait_unless_gone(self, seconds: float) -> None:
+        if self.request.gone.wait(seconds):
+            raise SystemExit
+
+
+def _summary(finished: Finished) -> str:
+    count, stopped = len(finished.queries), finished.stopped_before
+    done = f"{count} {'query' if count == 1 else 'queries'} {'stopped' if finished.options.mode == 'Stop' else 'drained'}"
+    before = f"; the application had stopped {', '.join(stopped)} itself: what is open there was not emitted"
+    return done + (before if stopped else "")
+
+
+def _names(notification: DrainNotification) -> frozenset[str] | None:
+    """Return the names of the queries that are asked for; None for the whole application, or where it cannot be understood."""
+    try:
+        queries = notification.parsed_options().queries
+    except UnsupportedOptionError:
+        return None
+    return frozenset(queries) if queries is not None else None

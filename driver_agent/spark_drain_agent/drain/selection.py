@@ -1,0 +1,110 @@
+"""Which queries a drain is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_drain_store import DrainOptions, DrainState, reasons
+
+from spark_drain_agent.drain.ended import DrainEndedError
+from spark_drain_agent.drain.host import DrainHost
+from spark_drain_agent.planning.plan import PlanRejectedError
+from spark_drain_agent.queries.standing import Standing
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.errors import cause_first
+
+__all__ = ["Selection", "StartsInFlightError", "select"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The queries of the application, as one drain sees them.
+
+    Parameters
+    ----------
+    targets
+        Those to drain.
+    beside
+        Those that run on beside them.
+    stopped_before
+        How messages call those that the application had stopped itself.
+    """
+
+    targets: tuple[TrackedQuery, ...]
+    beside: tuple[TrackedQuery, ...]
+    stopped_before: tuple[str, ...]
+
+    @property
+    def candidates(self) -> tuple[TrackedQuery, ...]:
+        """All that could be drained."""
+        return (*self.targets, *self.beside)
+
+
+def select(host: DrainHost, options: DrainOptions) -> Selection:
+    """Sort the application's queries into those to drain and the others.
+
+    To drain are the running ones and the bounded ones that have run to their ends, or those of them that the options name. One of these
+    that failed fails the drain; a failed one that was not asked for changes nothing. One that the application had stopped is left as it
+    is, and named.
+    """
+    if options.queries is None:
+        _check_all_seen(host)
+    host.registry.prune()
+    standing = [(tracked, tracked.standing()) for tracked in host.registry.all()]
+    there = [(tracked, state) for tracked, state in standing if state not in (Standing.HELD, Standing.STOPPED)]
+    _check_known(options, {tracked.captured.query_name for tracked, _ in there})
+    for tracked, state in there:
+        if state is Standing.FAILED and _is_asked_for(options, tracked):
+            raise DrainEndedError(
+                DrainState.FAILED,
+                reasons.QUERY_FAILED,
+                f"{tracked.label} has failed: {cause_first(tracked.live.error)}; so what it read is not all processed: start it again "
+                "before the drain, or drain the others by name, with `queries` and afterDrain 'Keep'",
+            )
+    found = [tracked for tracked, state in there if state is not Standing.FAILED]
+    return Selection(
+        targets=tuple(tracked for tracked in found if _is_asked_for(options, tracked)),
+        beside=tuple(tracked for tracked in found if not _is_asked_for(options, tracked)),
+        stopped_before=tuple(item.label for item, state in standing if state is Standing.STOPPED) if options.queries is None else (),
+    )
+
+
+def _is_asked_for(options: DrainOptions, tracked: TrackedQuery) -> bool:
+    return options.queries is None or tracked.captured.query_name in options.queries
+
+
+def _check_known(options: DrainOptions, names: set[str]) -> None:
+    unknown = [name for name in options.queries or () if name not in names]
+    if unknown:
+        raise PlanRejectedError(
+            reasons.UNKNOWN_QUERY, f"queries {', '.join(unknown)} are not running; running are {', '.join(sorted(names)) or 'none'}"
+        )
+
+
+class StartsInFlightError(Exception):
+    """Queries run of which the agent may only not know yet, since others are being started."""
+
+
+def _check_all_seen(host: DrainHost) -> None:
+    """Refuse to drain an application of whose queries the agent has seen only a part.
+
+    Raises
+    ------
+    PlanRejectedError
+        A query was started out of the agent's sight.
+    StartsInFlightError
+        What seems to be one may be a start in flight.
+    """
+    active = host.internals.session.streams.active  # first: what is among them and not in flight any more is in the registry
+    in_flight = host.gate.starts_in_flight()
+    seen = {item.query_id for item in host.registry.all()}
+    unseen = [query for query in active if query.id not in seen]
+    if unseen and in_flight:
+        raise StartsInFlightError
+    if unseen:
+        names = ", ".join(str(query.name or query.id) for query in unseen)
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"queries {names} were started before the agent was attached: run the application under `python -m spark_drain_agent`, "
+            "or call attach(spark) before starting them",
+        )

@@ -1,0 +1,132 @@
+"""One query up to the point of no return: plan it, let it catch up, take its sources away, give them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from spark_drain_store import DrainOptions, DrainState, QueryReport
+
+from spark_drain_agent.drain.committed_query import CommittedQuery
+from spark_drain_agent.drain.connections import Connection
+from spark_drain_agent.drain.planned import planned, refuse_unknown_end
+from spark_drain_agent.drain.query_report import describe_planned, describe_query
+from spark_drain_agent.queries.catch_up import CatchUp, UnknownEndError
+from spark_drain_agent.queries.freeze import FrozenQuery, freeze, wait_until_settled
+from spark_drain_agent.queries.tracked import TrackedQuery
+
+__all__ = ["UncommittedQuery"]
+
+
+class UncommittedQuery:
+    """One query in a drain that can still be given up.
+
+    Parameters
+    ----------
+    tracked
+        The query.
+    options
+        What was asked for.
+
+    Raises
+    ------
+    PlanRejectedError
+        The query cannot be drained in that way.
+    """
+
+    def __init__(self, tracked: TrackedQuery, options: DrainOptions) -> None:
+        self._tracked, self._options = tracked, options
+        self._plan = planned(tracked, options)
+        self._frozen: FrozenQuery | None = None
+        self._report = replace(describe_planned(describe_query(tracked), self._plan), state="Running")
+        self._warnings = self._report.warnings
+
+    @property
+    def tracked(self) -> TrackedQuery:
+        """The query."""
+        return self._tracked
+
+    @property
+    def frozen(self) -> bool:
+        """Whether its sources are taken away."""
+        return self._frozen is not None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the application has stopped the query; one that failed was not stopped, a bounded one ends by itself."""
+        live = self._tracked.live
+        return not self._plan.bounded and not live.thread_alive and not live.error
+
+    @property
+    def report(self) -> QueryReport:
+        """The query as it is now."""
+        return self._report
+
+    @property
+    def key(self) -> str:
+        """What tells the query from every other one of the application."""
+        return self._tracked.key
+
+    @property
+    def label(self) -> str:
+        """How messages call the query."""
+        return self._tracked.label
+
+    @property
+    def dependent(self) -> bool:
+        """Whether the query is drained after others, whose last records it reads first."""
+        return bool(self._report.depends_on)
+
+    def depend_on(self, connection: Connection) -> None:
+        """Take note of how the query hangs together with others."""
+        self._report = replace(self._report, depends_on=connection.writers, warnings=(*self._warnings, *connection.warnings))
+
+    def catch_up(self, keep_waiting: Callable[[], None]) -> CatchUp | None:
+        """Note how far the sources' data goes now; None for a bounded query, which knows its end."""
+        if self._plan.bounded:
+            return None
+        tracked = self._tracked
+        try:
+            return CatchUp(tracked.internals, tracked.live, tracked.checkpoint(), keep_waiting)
+        except UnknownEndError as error:  # a query that had just been started had no sources yet when it was planned
+            refuse_unknown_end(tracked, str(error))
+            raise
+
+    def freeze(self, keep_waiting: Callable[[], None]) -> None:
+        """Take the sources away; a bounded query is left to run to its end."""
+        if not self._plan.bounded and self._frozen is None:
+            self._frozen = freeze(self._tracked.live, keep_waiting)
+            self._tracked.keep_temporary_checkpoint()
+        self._report = replace(self._report, state=DrainState.STOPPING, checkpoint_location=self._tracked.location or "")
+
+    def under_way(self) -> str:
+        """Return what still has to end of what a frozen query began, or ""."""
+        if self._frozen is None:
+            return f"the rest of {self.label}, which is bounded" if self._tracked.live.thread_alive else ""
+        checkpoint = self._tracked.checkpoint()
+        return "" if checkpoint.settled else f"batch {checkpoint.newest_offsets} of {self.label}"
+
+    def wait_until_settled(self, keep_waiting: Callable[[], None]) -> None:
+        """Wait until nothing is in flight."""
+        if self._frozen is not None:
+            wait_until_settled(self._frozen.live, self._tracked.checkpoint(), keep_waiting)
+        else:
+            self._tracked.live.wait_until_ended(keep_waiting)
+
+    def check_checkpoint(self) -> None:
+        """Refuse checkpoint formats that the later steps would not understand."""
+        checkpoint = self._tracked.checkpoint() if self._tracked.location else None
+        if checkpoint is not None and checkpoint.newest_commit is not None:
+            checkpoint.watermark_after(checkpoint.newest_commit)
+
+    def thaw(self) -> None:
+        """Undo `freeze`."""
+        if self._frozen is not None:
+            self._frozen.thaw()
+            self._frozen = None
+            self._tracked.drop_temporary_checkpoint()
+        self._report = replace(self._report, state="Running", checkpoint_location=self._tracked.location or "")
+
+    def commit(self, drain_id: str) -> CommittedQuery:
+        """Hand the query over to what happens beyond the point of no return."""
+        return CommittedQuery(self._tracked, self._options, drain_id, self._report, plan=self._plan, frozen=self._frozen)

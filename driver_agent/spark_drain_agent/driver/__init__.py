@@ -1,0 +1,1 @@
+"""What PySpark and the application's threads see of the agent."""

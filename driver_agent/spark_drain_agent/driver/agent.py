@@ -1,0 +1,251 @@
+"""The agent in the driver: sees every query start, watches the store, runs one drain at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError, reasons
+from spark_drain_store.drains import read_notifications, read_reports
+
+from spark_drain_agent.agent_thread import as_agent, in_callback
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.drain.decide import Assignment, decide
+from spark_drain_agent.drain.identity import Identity
+from spark_drain_agent.drain.recovery import end_interrupted_drain
+from spark_drain_agent.drain.run import Drain
+from spark_drain_agent.driver.held_queries import HeldQueries
+from spark_drain_agent.driver.recoveries import Recoveries
+from spark_drain_agent.driver.signals import ends_for_a_signal
+from spark_drain_agent.driver.watch import Watch
+from spark_drain_agent.gate import Gate, Phase
+from spark_drain_agent.milestones import LOG
+from spark_drain_agent.queries.first_start import prepare_first_start
+from spark_drain_agent.queries.registry import QueryRegistry
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.writer import CapturedWriter
+from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
+
+__all__ = ["LET_DECIDE_SECONDS", "Agent"]
+
+_RETRY_SECONDS = 2.0
+LET_DECIDE_SECONDS = 5.0
+"""How long a thread of the application lets a drain decide at most; nothing depends on it."""
+_LOOK_SECONDS = 1.0
+
+
+class Agent:
+    """The drain agent of one Spark application.
+
+    Parameters
+    ----------
+    internals
+        Access to Spark.
+    channel
+        The application's drain messages.
+    identity
+        Who this driver is.
+    """
+
+    def __init__(self, internals: SparkInternals, channel: Channel, identity: Identity) -> None:
+        self.internals = internals
+        self.channel = channel
+        self.identity = identity
+        self.gate = Gate()
+        self.registry = QueryRegistry()
+        self.held = HeldQueries(self)
+        self._recoveries = Recoveries()
+        self._drain: Drain | None = None
+        self._drain_lock = threading.RLock()
+        self._malformed: set[str] = set()
+        self._watch = Watch(channel, self.consider)
+        self._let_go = False
+
+    def begin(self) -> None:
+        """Look for a drain before any query can start, then keep watching."""
+        self._watch.begin()
+
+    def close(self) -> None:
+        """Stop watching: the Spark application of this agent is over."""
+        self._watch.close()
+
+    def consider(self, requests: Snapshot, journalled: frozenset[str] = frozenset()) -> None:
+        """Act on the present notifications: tell the drain under way, or begin the one that concerns this run."""
+        notifications, _ = read_notifications(requests)
+        self._report_malformed(requests, set(notifications))
+        with self._drain_lock:
+            if self._drain is not None:
+                self._drain.update(notifications.get(self._drain.drain_id))
+                return
+            if not notifications or self.internals.stopped:  # the application's next session, if there is one, will look again
+                return
+            reports, _ = read_reports(self.channel.reports.read())
+            decision = decide(self.identity.run_id, notifications, reports, journalled)
+            if decision is None:
+                return
+            LOG.info("drain %s: %s", decision.notification.drain_id, decision.assignment.value)
+            decided = Drain(self, decision)
+            self._drain = decided
+            if decision.assignment is Assignment.FORWARD:
+                self.gate.turn(Phase.HELD, decided.concerns)
+            threading.Thread(target=self._run, args=(decided,), name="spark-drain", daemon=True).start()
+
+    def _run(self, drain: Drain) -> None:
+        try:
+            drain.run()
+        except SystemExit:
+            LOG.info("drain %s: ended without an answer, its notification is gone", drain.drain_id)
+        except Exception:
+            LOG.exception("drain %s: ended by an unexpected error", drain.drain_id)
+        finally:
+            with self._drain_lock:
+                self._drain = None
+            self._consider_again()
+
+    def _consider_again(self) -> None:
+        """Look for a notification that came while the last drain was under way; the watch has seen it already."""
+        try:
+            self.consider(self.channel.requests.read())
+        except StoreError as error:
+            LOG.debug("the metadata store is away: %s", error)
+
+    def _report_malformed(self, requests: Snapshot, readable: set[str]) -> None:
+        _, sentences = read_notifications(requests)
+        for key, sentence in zip([key for key in requests.entries if key not in readable], sentences, strict=True):
+            if key not in self._malformed:
+                LOG.warning("%s", sentence)
+                report = DrainReport(
+                    drain_id=key,
+                    runs=(),
+                    state=DrainState.REJECTED,
+                    updated_at=datetime.now(UTC),
+                    reason=reasons.MALFORMED_NOTIFICATION,
+                    message=sentence[:500],
+                )
+                self.channel.reports.write({key: report.to_json()})
+                self._malformed.add(key)
+
+    # -- called from the hooks, in the user's threads --------------------------------------------------------------------------------
+
+    def start_query(
+        self, internals: SparkInternals, capture: Callable[[], CapturedWriter], start_now: Callable[[], StreamingQuery]
+    ) -> StreamingQuery:
+        """Start a query on behalf of the user, or hand out one that waits."""
+        try:
+            captured = capture()
+            tracked = TrackedQuery(internals, captured, internals.checkpoint_location(captured))
+        except (*JavaError, UnsupportedSparkError) as error:
+            LOG.warning("a query starts unseen by the drain agent: %s", error)
+            return start_now()
+        if not in_callback():
+            # Only so that a loop that starts query after query lets a drain decide in between; nothing depends on it.
+            self.gate.wait_for_decision(tracked, LET_DECIDE_SECONDS)
+        with self.gate.starting(tracked) as free:
+            if free and not self._becomes_part_of_a_drain(tracked):
+                with marked(internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
+                    tracked.query = start_now()
+                self.registry.add(tracked)
+                self.held.forget_stand_ins()
+                return tracked.query
+        drain = self._drain
+        if drain is not None and drain.forward:
+            drain.offer(tracked)
+        return self.held.stand_in(tracked)
+
+    def _becomes_part_of_a_drain(self, tracked: TrackedQuery) -> bool:
+        """Finish or undo what a journal says; True when a drain is still asked for and keeps the query from starting."""
+        if tracked.location is None or read_journal(tracked.checkpoint_files()) is None:
+            return False
+        with self._recoveries(tracked.location):
+            return self._recover(tracked) and self.gate.holds(tracked)
+
+    def _recover(self, tracked: TrackedQuery) -> bool:
+        files = tracked.checkpoint_files()
+        journal = read_journal(files)  # another start may have ended what there was
+        if journal is None:
+            return False
+        if journal.over:
+            prepare_first_start(tracked, journal)
+            return False
+        if journal.step is not JournalStep.RESTORING and self._adopt(journal):
+            return True
+        end_interrupted_drain(tracked, lambda: self.held.forget_flush(tracked.internals.session.streams))
+        ended = read_journal(files)
+        if ended is not None:
+            prepare_first_start(tracked, ended)
+        return False
+
+    def _adopt(self, journal: Journal) -> bool:
+        """Take over the drain that a journal belongs to, when its notification is still there."""
+        while True:
+            try:
+                snapshot = self.channel.requests.read()
+                if journal.drain_id in snapshot.entries:
+                    self.consider(snapshot, journalled=frozenset({journal.drain_id}))
+                return self.gate.phase is Phase.HELD
+            except StoreError as error:
+                # A drain had begun: whether to go on or back cannot be known without the store, so this one wait has no limit.
+                LOG.warning(
+                    "drain %s was interrupted; waiting for the metadata store to learn whether it is still wanted: %s",
+                    journal.drain_id,
+                    error,
+                )
+                time.sleep(_RETRY_SECONDS)
+
+    def hold_exit(self, *, failed: bool = False) -> None:
+        """Wait at the end of the user's program while a drain needs the driver.
+
+        A program that failed before it had started what an interrupted drain still needs is let go: its next start may do better. So is
+        one that was told to end by a signal, and one that lost its JVM.
+        """
+        drain = self._drain
+        self._let_go = self._let_go or (failed and drain is not None and drain.misses_queries) or ends_for_a_signal()
+        if self._let_go:
+            return
+        while self.keeps_driver and not self.internals.jvm_ended:
+            self._wait_while(self.gate.phase, _LOOK_SECONDS)
+
+    def let_decide(self, seconds: float) -> None:
+        """Wait while a drain is deciding, at most so long; not in a function that the drain may wait for."""
+        if not in_callback():
+            self._wait_while(Phase.DECIDING, seconds)
+
+    def wait_while_held(self, seconds: float) -> None:
+        """Wait while a drain is beyond its point of no return, at most so long."""
+        self._wait_while(Phase.HELD, seconds)
+
+    def _wait_while(self, phase: Phase, seconds: float) -> None:
+        if phase is Phase.OPEN:
+            return
+        try:
+            self.gate.wait_while(phase, seconds)
+        except BaseException:  # a signal handler of the application raised: the program is to end
+            self._let_go = True
+            raise
+
+    @property
+    def drain(self) -> Drain | None:
+        """The drain under way."""
+        return self._drain
+
+    @property
+    def keeps_driver(self) -> bool:
+        """Whether a drain needs the driver: one of the whole application until it lets go, another one until it is finished."""
+        drain = self._drain
+        return self.gate.phase is not Phase.OPEN and (drain is None or drain.keeps_driver)
+
+    def stop_later(self, stop: Callable[[], None]) -> None:
+        """Stop Spark when a drain needs it no more, for a function that must not wait itself."""
+        LOG.warning("a function that Spark or a drain has called stops Spark: that is done when the drain lets the driver go")
+
+        def wait_and_stop() -> None:
+            with as_agent():
+                self.hold_exit()
+                stop()
+
+        threading.Thread(target=wait_and_stop, name="spark-drain-stop", daemon=True).start()

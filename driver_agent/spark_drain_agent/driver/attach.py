@@ -1,0 +1,110 @@
+"""Bringing the agent into a driver: by hand with `attach`, or for every session that the launched script makes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+
+import pyspark
+from pyspark.sql import SparkSession
+from spark_drain_store import Channel, open_channel
+
+from spark_drain_agent.drain.identity import identify, store_location
+from spark_drain_agent.driver.agent import Agent
+from spark_drain_agent.driver.connect import CLASSIC_ONLY, ConnectRefusal
+from spark_drain_agent.driver.pyspark_hooks import install
+from spark_drain_agent.milestones import LOG
+from spark_drain_agent.spark_internals.session import SparkInternals, active_context, classic, connect_server_here, submitted_conf
+
+__all__ = ["attach", "current_agent", "install_hooks"]
+
+_lock = threading.Lock()
+_agent: Agent | None = None
+_refusal: ConnectRefusal | None = None
+
+
+def current_agent() -> Agent | None:
+    """Return this process' agent, or None before a session was made."""
+    return _agent
+
+
+def attach(spark: SparkSession, metadata_store: str | None = None) -> None:
+    """Let the agent see and drain the queries of an application; call it before the first query is started.
+
+    Parameters
+    ----------
+    spark
+        The application's session. Later calls, also with other sessions, change nothing.
+    metadata_store
+        ``file:DIR`` or ``configmap:NAMESPACE/APPLICATION``; by default the conf ``spark.sparkdrain.store``, or on Kubernetes what
+        kubeflow's Spark operator says.
+
+    Raises
+    ------
+    TypeError
+        The session is one of Spark Connect, whose queries run in the server.
+    StoreError
+        The location is malformed.
+    """
+    if not classic(spark):
+        raise TypeError(f"the drain agent cannot attach: {CLASSIC_ONLY}")
+    install_hooks(metadata_store)
+    _attach(spark, metadata_store)
+
+
+def install_hooks(metadata_store: str | None) -> None:
+    """Attach to the first session that is made from now on."""
+    install(lambda session: _meet(session, metadata_store), current_agent)
+
+
+def _meet(session: SparkSession, metadata_store: str | None) -> Agent | None:
+    if classic(session) and not connect_server_here():
+        return _attach(session, metadata_store)
+    _refuse(metadata_store)
+    return None
+
+
+def _refuse(metadata_store: str | None) -> None:
+    """Answer the drains of an application of Spark Connect, which otherwise is left alone."""
+    global _refusal  # noqa: PLW0603  # as there is one agent per process
+    with _lock:
+        context = active_context()  # of the server, where it runs in this process
+        run_id = context.applicationId if context is not None else os.environ.get("SPARK_APPLICATION_ID", "")
+        if _refusal is not None and _refusal.run_id == run_id:
+            return
+        location = store_location(submitted_conf if context is None else context.getConf().get, metadata_store)
+        for earlier in (_agent, _refusal):
+            if earlier is not None:
+                earlier.close()
+        _refusal = ConnectRefusal(open_channel(location) if location else Channel.in_memory(), identify(run_id, pyspark.__version__))
+        _refusal.begin()
+        LOG.warning("no drain can be carried out: %s", CLASSIC_ONLY)
+
+
+def _attach(spark: SparkSession, metadata_store: str | None) -> Agent | None:
+    global _agent  # noqa: PLW0603  # one agent per driver process, like SparkContext itself
+    with _lock:
+        internals = SparkInternals(spark)
+        run_id = internals.application_id
+        if _agent is not None and _agent.identity.run_id == run_id:
+            return _agent
+        location = store_location(internals.conf, metadata_store)
+        if location is None:
+            LOG.warning(
+                "no metadata store: this application cannot be asked to drain; give --metadata-store, or set spark.sparkdrain.store"
+            )
+        first = _agent is None
+        if _agent is not None:
+            _agent.close()  # its SparkContext was stopped and another one made in the same process
+        _agent = Agent(internals, open_channel(location) if location else Channel.in_memory(), identify(run_id, internals.spark_version))
+        _agent.begin()
+        LOG.info("drain agent attached to run %s, metadata store %s", run_id, location)
+        if first:
+            atexit.register(_hold_at_exit)
+        return _agent
+
+
+def _hold_at_exit() -> None:
+    if _agent is not None:
+        _agent.hold_exit()

@@ -1,0 +1,135 @@
+"""What the application sees of queries that a drain holds: they seem to run until the driver may go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Protocol
+
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
+
+from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.drain.run import Drain
+from spark_drain_agent.driver.held_query import HeldQuery
+from spark_drain_agent.gate import Gate, Phase
+from spark_drain_agent.queries.registry import QueryRegistry
+from spark_drain_agent.queries.tracked import TrackedQuery
+
+__all__ = ["HeldQueries"]
+
+
+class _Host(Protocol):
+    gate: Gate
+    registry: QueryRegistry
+
+    @property
+    def drain(self) -> Drain | None: ...
+
+
+class HeldQueries:
+    """The queries that the drain under way owns, and the stand-ins for those that it keeps from starting.
+
+    Parameters
+    ----------
+    host
+        The agent.
+    """
+
+    def __init__(self, host: _Host) -> None:
+        self._host = host
+        self._lock = threading.Lock()
+        self._stand_ins: dict[str, tuple[TrackedQuery, HeldQuery]] = {}
+        self._drained_runs: set[str] = set()
+
+    def owned(self) -> tuple[TrackedQuery, ...]:
+        """Return the queries that the drain under way ends or has ended."""
+        drain = self._host.drain
+        return () if drain is None else drain.owned()
+
+    def owns(self, query: StreamingQuery) -> bool:
+        """Return whether the drain under way is about this query."""
+        owned = self.owned()
+        return bool(owned) and any(item.query_id == query.id for item in owned)
+
+    def shields(self, query: StreamingQuery) -> bool:
+        """Return whether the query seems to run although a drain may have ended it."""
+        return self._host.gate.phase is Phase.HELD and self.owns(query)
+
+    def was_drained(self, query: StreamingQuery) -> bool:
+        """Return whether a drain beyond its point of no return has had this run of a query to end, whatever became of its flush batch."""
+        return bool(self._drained_runs) and query.runId in self._drained_runs
+
+    def freezes(self, query: StreamingQuery) -> bool:
+        """Return whether a drain that is not yet decided may have taken the query's sources away."""
+        return self._host.gate.phase is Phase.DECIDING and self.owns(query)
+
+    def freezes_ended(self, streams: StreamingQueryManager) -> bool:
+        """Return whether all queries of a session that have ended belong to a drain that is not yet decided: it may go on with them."""
+        if self._host.gate.phase is not Phase.DECIDING:
+            return False
+        owned, ended = self.owned(), self._ended(streams)
+        return bool(ended) and all(item in owned for item in ended)
+
+    def ends(self, queries: Iterable[TrackedQuery]) -> None:
+        """Take note of the queries that a drain ends from now on."""
+        self._drained_runs |= {item.run_id for item in queries if item.query is not None}
+
+    def stand_in(self, tracked: TrackedQuery) -> HeldQuery:
+        """Return what ``start()`` returns in the place of a query that is kept from starting."""
+        drain = self._host.drain
+        same = drain.query_id_at(tracked.location) if drain is not None and tracked.location is not None else None
+        made = HeldQuery(tracked.captured.query_name, self._host.gate, same or "")
+        with self._lock:
+            self._stand_ins[made.id] = (tracked, made)
+        return made
+
+    def forget_stand_ins(self) -> None:
+        """Take note that the application starts queries again."""
+        with self._lock:
+            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].isActive}
+
+    def of(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
+        """Return by id the queries of a session that seem to run because a drain holds them."""
+        if self._host.gate.phase is not Phase.HELD:
+            return {}
+        found: dict[str, StreamingQuery] = {
+            item.query_id: item.query for item in self.owned() if item.query is not None and item.belongs_to(streams)
+        }
+        with self._lock:
+            found.update((key, held) for key, (tracked, held) in self._stand_ins.items() if held.isActive and tracked.belongs_to(streams))
+        return found
+
+    def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:
+        """Return the queries of a session that have ended, but not by a drain, since the application last asked to forget such."""
+        return [item.query for item in self._ended(streams) if item.query is not None]
+
+    def _ended(self, streams: StreamingQueryManager) -> list[TrackedQuery]:
+        found = [item for item in self._host.registry.all() if item.ended and not item.forgotten and item.belongs_to(streams)]
+        return [item for item in found if item.run_id not in self._drained_runs]
+
+    def only_drained_ended(self, streams: StreamingQueryManager) -> bool:
+        """Return whether every query of a session that has ended was ended by a drain."""
+        return bool(self._drained_runs) and not self._ended(streams)
+
+    def nothing_will_end(self, streams: StreamingQueryManager) -> bool:
+        """Return whether a wait for any query's end would be endless, because a drain has kept the queries from starting."""
+        with self._lock:
+            held = any(tracked.belongs_to(streams) for tracked, _ in self._stand_ins.values())
+        return held and not streams.active
+
+    def forget_ended(self, streams: StreamingQueryManager) -> None:
+        """Take note that the application does not want to be told any more of queries that have ended."""
+        for item in self._ended(streams):
+            item.forgotten = True
+
+    def forget_flush(self, streams: StreamingQueryManager) -> None:
+        """Let ``awaitAnyTermination()`` wait on after a flush batch, unless a query of the application has ended too."""
+        if not self._ended(streams):
+            with as_agent():
+                streams.resetTerminated()
+
+    def forget_drained(self) -> None:
+        """Let ``awaitAnyTermination()`` wait on for the queries that run beside those that were drained, where none of them has ended."""
+        running = [item for item in self._host.registry.all() if item.query is not None and not item.ended]
+        for streams in {id(item.internals.session): item.internals.session.streams for item in running}.values():
+            self.forget_flush(streams)

@@ -1,0 +1,105 @@
+"""The stand-in for a query that a drain keeps from starting."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_drain_agent.agent_thread import in_callback
+from spark_drain_agent.gate import Gate, Phase
+
+__all__ = ["HeldQuery", "HeldQueryError"]
+
+
+class HeldQueryError(RuntimeError):
+    """A function that Spark or a drain has called waits for a query that the drain keeps from starting; neither would ever end."""
+
+
+class HeldQuery(StreamingQuery):
+    """What ``start()`` returns while a drain is beyond its point of no return: a query that waits and reads nothing.
+
+    Parameters
+    ----------
+    name
+        The query's name, or "".
+    gate
+        Opens when the drain's notification is gone.
+    query_id
+        Id of the query that was drained from the same checkpoint, "" where that is not known.
+    """
+
+    def __init__(self, name: str, gate: Gate, query_id: str = "") -> None:
+        self._name = name
+        self._gate = gate
+        self._run_id = str(uuid.uuid4())
+        self._id = query_id or self._run_id
+
+    def __repr__(self) -> str:
+        return f"<query {self._name or self._id} held by spark-drain>"
+
+    @property
+    def id(self) -> str:
+        """The drained query's id, as a restart from its checkpoint has it; an id of its own where there is none."""
+        return self._id
+
+    @property
+    def runId(self) -> str:  # noqa: N802  # pyspark's name
+        """An id of its own."""
+        return self._run_id
+
+    @property
+    def name(self) -> str:
+        """The query's name, or ""."""
+        return self._name
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802  # pyspark's name
+        """True until the drain lets the driver go."""
+        return self._gate.phase is Phase.HELD
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
+        """Wait until the drain lets the driver go; without a limit only where the drain does not wait for the caller."""
+        if timeout is None:
+            self._refuse_endless_wait()
+        opened = self._gate.wait_while(Phase.HELD, timeout)
+        return None if timeout is None else opened
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Say what is going on, in the shape of Spark's status."""
+        return {"message": "Held by spark-drain", "isDataAvailable": False, "isTriggerActive": False}
+
+    @property
+    def recentProgress(self) -> list[Any]:  # noqa: N802  # pyspark's name
+        """No progress."""
+        return []
+
+    @property
+    def lastProgress(self) -> None:  # noqa: N802  # pyspark's name
+        """No progress."""
+        return
+
+    def processAllAvailable(self) -> None:  # noqa: N802  # pyspark's name
+        """Wait until the drain lets the driver go; only where the drain does not wait for the caller."""
+        self._refuse_endless_wait()
+        self._gate.wait_while(Phase.HELD)
+
+    def _refuse_endless_wait(self) -> None:
+        if in_callback() and self.isActive:
+            raise HeldQueryError(
+                f"query {self._name or self._id!r} was not started, since a drain is beyond its point of no return, and the drain may "
+                "wait for the function that waits for it: let functions that Spark calls start queries only, and wait for them elsewhere"
+            )
+
+    def stop(self) -> None:
+        """Do nothing: there is nothing to stop."""
+
+    def explain(self, extended: bool = False) -> None:  # noqa: ARG002  # pyspark's signature
+        """Say that nothing runs."""
+        print("Held by spark-drain: no query is running.")
+
+    def exception(self) -> None:
+        """No exception."""
+        return

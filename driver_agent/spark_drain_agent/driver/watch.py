@@ -1,0 +1,76 @@
+"""Looking at an application's drain notifications, at once and whenever they change."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from spark_drain_store import Channel, Snapshot, StoreError
+
+from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.milestones import LOG
+
+__all__ = ["Watch"]
+
+_WATCH_SECONDS = 30.0
+_RETRY_SECONDS = 2.0
+_FIRST_LOOK_SECONDS = 10.0
+
+
+class Watch:
+    """The thread that watches the requests.
+
+    Parameters
+    ----------
+    channel
+        The application's drain messages; closed with the watch.
+    consider
+        Called with what there is, also when nothing has changed for a while.
+    """
+
+    def __init__(self, channel: Channel, consider: Callable[[Snapshot], None]) -> None:
+        self._channel = channel
+        self._consider = consider
+        self._stopped = threading.Event()
+
+    def begin(self) -> None:
+        """Look once, then keep watching.
+
+        A store that does not answer delays a drain, not the pipeline: after a few seconds the application goes on.
+        """
+        give_up = time.monotonic() + _FIRST_LOOK_SECONDS
+        version = ""
+        while True:
+            try:
+                snapshot = self._channel.requests.read()
+                version = snapshot.version
+                self._consider(snapshot)
+                break
+            except StoreError as error:
+                if time.monotonic() > give_up:
+                    LOG.warning("the metadata store does not answer; drains will be seen when it does: %s", error)
+                    break
+                time.sleep(_RETRY_SECONDS / 4)
+        threading.Thread(target=self._watch, args=(version,), name="spark-drain-monitor", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._stopped.set()
+        self._channel.close()
+
+    def _watch(self, version: str) -> None:
+        with as_agent():
+            while not self._stopped.is_set():
+                try:
+                    snapshot = self._channel.requests.watch(version, _WATCH_SECONDS)
+                    if snapshot is None:
+                        snapshot = self._channel.requests.read()  # the slow poll, for a watch that silently died
+                    version = snapshot.version
+                    self._consider(snapshot)
+                except StoreError as error:
+                    LOG.debug("the metadata store is away: %s", error)
+                    self._stopped.wait(_RETRY_SECONDS)
+                except Exception:
+                    LOG.exception("the drain monitor met an error and goes on")
+                    self._stopped.wait(_RETRY_SECONDS)

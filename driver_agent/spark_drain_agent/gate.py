@@ -1,0 +1,158 @@
+"""What the user's threads may do during a drain: start queries, wait, or stay held until the notification is gone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+__all__ = ["Gate", "Phase"]
+
+Concerns = Callable[[Any], bool]
+
+
+class Phase(Enum):
+    """State of the gate."""
+
+    OPEN = "open"
+    DECIDING = "deciding"
+    """Sources are being frozen and checked. Nothing has to wait for that: queries may still start and stop."""
+    HELD = "held"
+    """Beyond the point of no return: no query that the drain concerns starts, and none of them seems to end."""
+
+
+def _everything(_: object) -> bool:
+    return True
+
+
+class Gate:
+    """A phase that threads can wait for, the starts in flight, and how busy the user's main thread was.
+
+    No lock is held while code of the user or of Spark runs.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._phase = Phase.OPEN
+        self._concerns: Concerns = _everything
+        self._turns = 0
+        self._starts: list[object] = []
+        self._waiting = 0
+        self._last_start = time.monotonic()
+
+    @property
+    def phase(self) -> Phase:
+        """The present phase."""
+        with self._changed:
+            return self._phase
+
+    @property
+    def turns(self) -> int:
+        """How often the phase has changed: what was seen between two equal numbers was seen in one phase."""
+        with self._changed:
+            return self._turns
+
+    def turn(self, phase: Phase, concerns: Concerns = _everything) -> None:
+        """Change the phase and wake every waiting thread.
+
+        Parameters
+        ----------
+        phase
+            The new phase.
+        concerns
+            Tells for what is started whether the drain concerns it; must not block.
+        """
+        with self._changed:
+            self._turn(phase, concerns)
+
+    def _turn(self, phase: Phase, concerns: Concerns) -> None:
+        self._phase, self._concerns = phase, concerns
+        self._turns += 1
+        self._changed.notify_all()
+
+    def hold(self, unchanged: Callable[[], bool]) -> bool:
+        """Turn from deciding to held, unless something that the drain concerns is being started or ``unchanged()`` is false."""
+        with self._changed:
+            if any(self._concerns(item) for item in self._starts) or not unchanged():
+                return False
+            self._turn(Phase.HELD, self._concerns)
+            return True
+
+    def holds(self, item: object) -> bool:
+        """Return whether a drain keeps this from starting."""
+        with self._changed:
+            return self._phase is Phase.HELD and self._concerns(item)
+
+    def wait_while(self, phase: Phase, timeout: float | None = None) -> bool:
+        """Wait while the gate is in a phase; False when ``timeout`` seconds (None: no limit) passed before it changed."""
+        with self._changed:
+            self._waiting += 1
+            self._changed.notify_all()
+            try:
+                return self._changed.wait_for(lambda: self._phase is not phase, timeout)
+            finally:
+                self._waiting -= 1
+
+    def wait_for_decision(self, item: object, timeout: float) -> None:
+        """Wait until a drain that concerns what is to be started is decided, at most so many seconds."""
+        with self._changed:
+            concerned = self._phase is Phase.DECIDING and self._concerns(item)
+        if concerned:
+            self.wait_while(Phase.DECIDING, timeout)
+
+    @contextmanager
+    def starting(self, item: object) -> Iterator[bool]:
+        """Count a start in flight for the time of this block; False, and not counted, where a drain keeps it from starting."""
+        with self._changed:
+            free = not (self._phase is Phase.HELD and self._concerns(item))
+            if free:
+                self._starts.append(item)
+        try:
+            yield free
+        finally:
+            if free:
+                with self._changed:
+                    self._starts = [other for other in self._starts if other is not item]
+                    self._last_start = time.monotonic()
+                    self._changed.notify_all()
+
+    def starts_in_flight(self) -> list[Any]:
+        """Return what is being started now."""
+        with self._changed:
+            return list(self._starts)
+
+    def user_waits(self) -> UserWait:
+        """Return a context manager for the time in which user code waits for its queries, and so will start no other."""
+        return UserWait(self)
+
+    def in_place(self, quiet_seconds: float) -> bool:
+        """Return whether the application has started what it is going to start: it waits, or was quiet for a while."""
+        with self._changed:
+            return self._waiting > 0 or (not self._starts and time.monotonic() - self._last_start >= quiet_seconds)
+
+    @property
+    def user_is_waiting(self) -> bool:
+        """Whether a thread of the user waits for queries, or the program has ended."""
+        with self._changed:
+            return self._waiting > 0
+
+    def _count(self, change: int) -> None:
+        with self._changed:
+            self._waiting += change
+            self._changed.notify_all()
+
+
+class UserWait:
+    """See `Gate.user_waits`."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def __enter__(self) -> None:
+        self._gate._count(1)
+
+    def __exit__(self, *_: object) -> None:
+        self._gate._count(-1)

@@ -1,0 +1,1 @@
+"""What a drain would do, decided before anything is touched."""

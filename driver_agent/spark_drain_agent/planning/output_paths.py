@@ -1,0 +1,74 @@
+"""Folders that a drain writes with the driver's credentials: only where the application's owner allows it, never over what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from spark_drain_store import DrainOptions, reasons
+
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.planning.plan import PlanRejectedError
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["ALLOWED_PATHS", "below", "check_outputs", "query_folder"]
+
+ALLOWED_PATHS = "spark.sparkdrain.allowedPaths"
+"""Conf of the application: URIs, comma separated, below which a drain may write."""
+
+
+def below(path: str, folders: Sequence[str]) -> bool:
+    """Return whether a qualified path is one of the folders or lies in one.
+
+    A path with ``..`` in it lies nowhere: filesystems differ in what they make of it.
+    """
+    if ".." in path.split("/"):
+        return False
+    return any(f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
+def query_folder(root: str, query_name: str, query_id: str) -> str:
+    """Return the folder of one query below the folder that the request names, since two queries have two schemas."""
+    return f"{root.rstrip('/')}/{quote(query_name, safe='') or f'query-{query_id}'}"
+
+
+def check_outputs(options: DrainOptions, internals: SparkInternals) -> None:
+    """Refuse folders that are not allowed or exist already; nothing is written.
+
+    Raises
+    ------
+    PlanRejectedError
+        With reason ``PathNotAllowed`` or ``PathExists``.
+    """
+    asked = {
+        "incompleteWindows.sideOutput.path": options.side_output_path,
+        "stateExport.path": options.state_export_path,
+    }
+    paths = {name: _qualified(name, path, internals) for name, path in asked.items() if path is not None}
+    if not paths:
+        return
+    setting = internals.conf(ALLOWED_PATHS)
+    allowed = [_qualified(ALLOWED_PATHS, part.strip(), internals) for part in setting.split(",") if part.strip()]
+    for name, path in paths.items():
+        if not below(path, allowed):
+            raise PlanRejectedError(
+                reasons.PATH_NOT_ALLOWED,
+                f"{name} {path} is not below {f'any of {setting}' if allowed else 'an allowed path'}, and a drain writes with the driver's "
+                f"credentials: start the application with {ALLOWED_PATHS} set to a folder above it",
+            )
+        if any(below(path, [other]) for key, other in paths.items() if key != name):
+            raise PlanRejectedError(
+                reasons.PATH_NOT_ALLOWED, f"{' and '.join(paths)} must not lie in each other: {' and '.join(paths.values())}"
+            )
+        if CheckpointFiles(internals, path).exists(""):
+            raise PlanRejectedError(reasons.PATH_EXISTS, f"{name} {path} exists already: name a folder that does not, or remove it")
+
+
+def _qualified(name: str, path: str, internals: SparkInternals) -> str:
+    try:
+        return internals.qualified(path)
+    except JavaError as error:
+        raise PlanRejectedError(
+            reasons.PATH_NOT_ALLOWED, f"{name} {path!r} is on no filesystem that the driver can reach: {in_words(error)}"
+        ) from error

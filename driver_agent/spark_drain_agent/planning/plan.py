@@ -1,0 +1,351 @@
+"""What a drain would do to a query, decided before anything is touched. Pure functions over what was observed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from spark_drain_store import DrainOptions, OperatorReport, reasons
+
+from spark_drain_agent.planning.sinks import BatchIds, batch_ids_of
+from spark_drain_agent.spark_internals.operators import LogicalOperator
+
+__all__ = [
+    "BOUNDED_TRIGGERS",
+    "PlanRejectedError",
+    "QueryFacts",
+    "QueryPlan",
+    "check_options",
+    "fingerprint",
+    "measured",
+    "plan_query",
+    "residue",
+    "side_output_mode",
+]
+
+BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
+_HDFS, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
+_EMPTY_STATE_FOR_ALL = "4.2"
+"""The release with which a test makes the empty state of every operator, with both providers."""
+_EMPTY_STATE_FOR_AGGREGATES = frozenset({"3.5", "4.0", "4.1", "4.3"})
+"""Releases with which a test makes that of a windowed aggregation, with the HDFS provider."""
+_UNRECOVERABLE_SINKS = frozenset({"memory"})
+
+
+class PlanRejectedError(Exception):
+    """The drain cannot be done as asked; nothing was touched.
+
+    Parameters
+    ----------
+    reason
+        CamelCase, from `reasons`.
+    message
+        Names what stands in the way, and the way out.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryFacts:
+    """What planning needs to know about one query.
+
+    Parameters
+    ----------
+    label
+        Names the query in messages.
+    sink
+        Short name of the sink format.
+    sink_class
+        Class of the live sink; "" where the query does not run.
+    output_mode
+        ``Append``, ``Update`` or ``Complete``.
+    trigger
+        Class name of the trigger.
+    operators
+        Operators that keep state.
+    checkpoint_location
+        URI, or None for a temporary folder that Spark chose.
+    async_progress
+        Whether asynchronous progress tracking is on.
+    state_expires
+        Whether a transformWithState has state with a time to live.
+    spark_version
+        Release of Spark.
+    state_provider
+        Class of the state store provider.
+    state_format
+        Version of the state's format.
+    """
+
+    label: str
+    sink: str
+    sink_class: str
+    output_mode: str
+    trigger: str
+    operators: Sequence[LogicalOperator]
+    checkpoint_location: str | None
+    async_progress: bool = False
+    state_expires: bool = False
+    spark_version: str
+    state_provider: str
+    state_format: str = "1"
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """What will be done to one query.
+
+    Parameters
+    ----------
+    checkpoint_policy
+        ``Reseed``, ``Continue``, ``Keep``, or "" with mode Stop.
+    flushes
+        Whether a flush batch is needed.
+    flushes_to_sink
+        Whether the flush batch goes where the query writes.
+    batch_ids_restart
+        Whether the next version's batch ids start again at 0.
+    remembers_ids
+        Whether the sink is known to take no batch with an id that it has seen.
+    bounded
+        Whether the query ends by itself and is waited for.
+    operators
+        Each stateful operator with its disposition.
+    warnings
+        For people.
+    """
+
+    checkpoint_policy: str
+    flushes: bool
+    bounded: bool
+    operators: tuple[OperatorReport, ...]
+    warnings: tuple[str, ...]
+    flushes_to_sink: bool = False
+    batch_ids_restart: bool = False
+    remembers_ids: bool = False
+
+    def first_batch_id(self, newest_commit: int) -> int:
+        """Return the id of the next version's first batch, the first one that the sink has not seen."""
+        if self.batch_ids_restart:
+            return 0
+        return newest_commit + (2 if self.flushes_to_sink else 1)
+
+
+def check_options(options: DrainOptions) -> None:
+    """Refuse by name what makes no sense together.
+
+    Raises
+    ------
+    PlanRejectedError
+        With reason ``UnsupportedOption``.
+    """
+    if options.queries is not None and options.after_drain != "Keep":
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_OPTION, "draining only some queries needs afterDrain 'Keep', since the others would be stopped undrained"
+        )
+
+
+def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
+    """Decide what to do to one query, or that it cannot be done.
+
+    Raises
+    ------
+    PlanRejectedError
+        The query has a shape that cannot be drained, would forget state, or would lose rows with this checkpoint policy.
+    """
+    bounded = facts.trigger in BOUNDED_TRIGGERS
+    _check_shape(options, facts, bounded)
+    if options.mode == "Stop":
+        return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
+    operators = tuple(OperatorReport(name=operator.name, disposition=_disposition(operator, facts)) for operator in facts.operators)
+    if options.incomplete_windows == "Discard":
+        operators = tuple(
+            replace(operator, disposition="discarded") if operator.disposition == "flushed" else operator for operator in operators
+        )
+    forgotten = sorted({operator.name for operator in operators if operator.disposition == "forgotten"})
+    if forgotten and options.state_loss_policy == "Refuse":
+        raise PlanRejectedError(
+            reasons.STATE_WOULD_BE_LOST,
+            f"{facts.label} keeps state that an infinite watermark does not emit ({', '.join(forgotten)}) and "
+            "that the next version would start "
+            "without: set stateLossPolicy to 'Accept', or use mode 'Stop' to keep it",
+        )
+    policy, restart = _checkpoint_policy(options, facts)
+    _check_gap(options, facts, policy)
+    # With Continue a next batch needs a state of its id, and a flush whose rows go nowhere is what makes an empty one.
+    flushes = bool(facts.operators) and (options.incomplete_windows != "Discard" or policy == "Continue")
+    return QueryPlan(
+        checkpoint_policy=policy,
+        flushes=flushes,
+        bounded=bounded,
+        operators=operators,
+        warnings=_warnings(facts, policy, restart=restart),
+        flushes_to_sink=flushes and options.incomplete_windows == "Emit",
+        batch_ids_restart=restart,
+        remembers_ids=batch_ids_of(facts.sink_class) is BatchIds.REMEMBERED,
+    )
+
+
+def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> None:
+    if facts.checkpoint_location is None and not bounded and options.checkpoint_policy != "Keep":
+        way_out = "stop the application directly" if options.mode == "Stop" else "use checkpoint.policy 'Keep' to emit what is open and end"
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, or {way_out}",
+        )
+    if facts.trigger in ("ContinuousTrigger", "RealTimeTrigger"):
+        raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has a {facts.trigger}, which has no batches to drain")
+    if facts.async_progress:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{facts.label} sets asyncProgressTrackingEnabled, so its log may lag behind what it has written: drain needs it switched off",
+        )
+    if options.mode != "Stop" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{facts.label} writes to the {facts.sink} sink, which Spark cannot restart to flush it: use mode 'Stop'",
+        )
+
+
+def _disposition(operator: LogicalOperator, facts: QueryFacts) -> str:
+    """Return what an infinite watermark does to an operator's state.
+
+    Deduplication memory is evicted without being emitted: duplicates of old records would pass in the next version. State with a time
+    to live expires at the end of time, and no code of the user's is called for it.
+    """
+    if operator.name.startswith("Deduplicate") or not operator.watermarked:
+        return "forgotten"
+    if operator.name == "Aggregate" and facts.output_mode == "Complete":
+        return "forgotten"
+    if operator.name.startswith("TransformWithState") and facts.state_expires:
+        return "forgotten"
+    return "flushed"
+
+
+def measured(planned: Sequence[OperatorReport], before: Sequence[int], after: Sequence[int]) -> tuple[OperatorReport, ...]:
+    """Return the operators with the state rows that Spark counted before and after the flush, as far as it did.
+
+    Only user code decides what its timers leave behind, so that an operator is residual shows after the flush and not in the plan.
+    """
+    found = []
+    for index, operator in enumerate(planned):
+        rows_after = after[index] if index < len(after) else None
+        left_over = bool(rows_after) and operator.disposition == "flushed"
+        found.append(
+            replace(
+                operator,
+                disposition="residual" if left_over else operator.disposition,
+                rows_before=before[index] if index < len(before) else None,
+                rows_after=rows_after,
+            )
+        )
+    return tuple(found)
+
+
+def residue(operators: Sequence[OperatorReport], checkpoint_policy: str) -> tuple[str, ...]:
+    """Return a warning for each operator of which rows outlived the flush although it was to empty them."""
+    where = "the next version finds them" if checkpoint_policy == "Continue" else "only the archive keeps them"
+    return tuple(
+        f"{operator.rows_after} state rows of {operator.name} are left after every timer has fired: {where}"
+        for operator in operators
+        if operator.disposition == "residual"
+    )
+
+
+def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> tuple[str, bool]:
+    """Return the policy, and whether batch ids start again with it."""
+    asked, sink, obstacle = options.checkpoint_policy, batch_ids_of(facts.sink_class), _obstacle_to_empty_state(facts)
+    if asked == "Auto" and not facts.operators:
+        return "Continue", False  # without state there is nothing that could be incompatible
+    if asked not in ("Auto", "Reseed"):
+        return asked, False
+    if sink is BatchIds.AFRESH:
+        return "Reseed", True
+    if asked == "Auto":
+        return "Continue" if obstacle else "Reseed", False
+    if options.accept_batch_id_restart and (obstacle or sink is BatchIds.UNKNOWN):
+        return "Reseed", True
+    if obstacle:
+        raise PlanRejectedError(
+            reasons.CHECKPOINT_POLICY_UNSAFE,
+            f"{facts.label} writes with {facts.sink}, which {sink.value}, and its batch ids cannot go on after checkpoint.policy 'Reseed', "
+            f"since {obstacle}: its first batches could be lost silently. Use 'Auto' or 'Continue', or set checkpoint.acceptBatchIdRestart "
+            "to 'true' where the sink takes ids that it has seen",
+        )
+    return "Reseed", False
+
+
+def _check_gap(options: DrainOptions, facts: QueryFacts, policy: str) -> None:
+    if (
+        policy == "Continue"
+        and facts.operators
+        and options.incomplete_windows != "Emit"
+        and batch_ids_of(facts.sink_class) is BatchIds.REMEMBERED
+    ):
+        raise PlanRejectedError(
+            reasons.CHECKPOINT_POLICY_UNSAFE,
+            f"{facts.label} writes with {facts.sink}, which notes every batch, and with incompleteWindows.policy "
+            f"{options.incomplete_windows!r} and checkpoint.policy 'Continue' the flush batch would be missing there, so that nobody could "
+            "read the output any more: use checkpoint.policy 'Reseed', or incompleteWindows.policy 'Emit'",
+        )
+
+
+def _obstacle_to_empty_state(facts: QueryFacts) -> str:
+    """Return why no empty state can be made for a batch with another id than 0, or ""."""
+    release, provider = ".".join(facts.spark_version.split(".")[:2]), facts.state_provider.rsplit(".", 1)[-1]
+    if provider not in (_HDFS, _ROCKSDB):
+        return f"{facts.state_provider} keeps its state in files that this agent does not know"
+    if facts.state_format != "1":
+        return (
+            f"spark.sql.streaming.stateStore.checkpointFormatVersion is {facts.state_format}, and no empty state can be made in that format"
+        )
+    aggregates = provider == _HDFS and all(operator.name == "Aggregate" for operator in facts.operators)
+    if release == _EMPTY_STATE_FOR_ALL or (release in _EMPTY_STATE_FOR_AGGREGATES and aggregates):
+        return ""
+    names = ", ".join(sorted({operator.name for operator in facts.operators}))
+    return f"an empty state of {names or 'no operator'} in {provider} has not been tested with Spark {facts.spark_version}"
+
+
+def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ...]:
+    found = []
+    if policy == "Reseed" and restart and batch_ids_of(facts.sink_class) is not BatchIds.AFRESH:
+        found.append(
+            f"{facts.label} writes with {facts.sink}, which {batch_ids_of(facts.sink_class).value}, and its batch ids start again at 0: "
+            "what it has seen under an id must not make it pass over the next version's rows"
+        )
+    elif policy == "Reseed" and not restart:
+        found.append(
+            f"{facts.label} goes on with the next batch id and without state: start the next version under the agent, which makes the "
+            "empty state that Spark looks for; a start without it fails"
+        )
+    if any(operator.name == "Join" for operator in facts.operators):
+        found.append(f"{facts.label} joins streams: a pair with one half read before the drain and the other after it is not found")
+    if any(operator.processing_time for operator in facts.operators):
+        found.append(
+            f"{facts.label} has processing-time timers: its flush batch runs with a clock at 2262-01-01, beyond all of them, and "
+            "current_timestamp() and current_date() show that"
+        )
+    return tuple(found)
+
+
+def side_output_mode(facts: QueryFacts) -> str:
+    """Return the output mode in which a query's open windows come out whole.
+
+    In update mode every change was emitted when it happened, and an aggregation ends its windows without a word.
+    """
+    whole = [(operator.name, operator.watermarked) for operator in facts.operators] == [("Aggregate", True)]
+    return "Append" if facts.output_mode == "Update" and whole else facts.output_mode
+
+
+def fingerprint(analyzed: str, spark_version: str) -> str:
+    """Return a digest of a plan's text that is equal for equal plans of two runs.
+
+    Expression ids, object hashes and the random ids of watermark nodes differ from run to run and are left out.
+    """
+    normal = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|#\d+L?|@[0-9a-f]+", "", analyzed)
+    return hashlib.sha256(f"{spark_version}\n{normal}".encode()).hexdigest()[:32]

@@ -1,0 +1,44 @@
+"""What a sink does with batch ids, by the class of the live sink: the name of a format says little, and that of a table nothing."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["BatchIds", "batch_ids_of"]
+
+
+class BatchIds(Enum):
+    """What a sink does with batch ids that it has seen before."""
+
+    AFRESH = "keeps none, or keeps them together with the query's id, which is a new one after a reseed"
+    REMEMBERED = "remembers them whatever the query's id is, and takes no batch with an id that it has seen"
+    UNKNOWN = "is code that this agent does not know, and may remember them"
+
+
+_SINKS = {
+    BatchIds.AFRESH: (
+        ("org.apache.spark.sql.kafka010.", ("KafkaTable", "KafkaSink")),
+        ("org.apache.spark.sql.execution.", ("ConsoleTable", "NoopTable", "MemorySink")),
+        ("org.apache.spark.sql.delta.", ("DeltaSink",)),
+        ("org.apache.iceberg.spark.source.", ("SparkTable",)),
+    ),
+    BatchIds.REMEMBERED: (
+        ("org.apache.spark.sql.execution.", ("FileStreamSink",)),
+        ("org.apache.hudi.", ("HoodieStreamingSink",)),
+    ),
+}
+
+
+def batch_ids_of(sink_class: str) -> BatchIds:
+    """Return what the sink of a running query does with batch ids.
+
+    Parameters
+    ----------
+    sink_class
+        Full name of its class; "" where no query runs, whose sink could be asked.
+    """
+    simple = sink_class.rstrip("$").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
+    for kind, known in _SINKS.items():
+        if any(sink_class.startswith(package) and simple in classes for package, classes in known):
+            return kind
+    return BatchIds.UNKNOWN

@@ -1,0 +1,1 @@
+"""What is done to a running query: stop reading, catch up, flush in place."""

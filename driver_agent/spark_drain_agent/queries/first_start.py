@@ -1,0 +1,47 @@
+"""Before a query starts on a checkpoint that a drain has left without state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, begin_generation
+from spark_drain_agent.checkpoint.journal import Journal
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
+from spark_drain_agent.spark_internals.state_stores import (
+    STATE_FORMAT,
+    EmptyStore,
+    OperatorStores,
+    empty_store,
+    pinned_confs,
+    planned_stores,
+)
+
+__all__ = ["prepare_first_start"]
+
+
+def prepare_first_start(tracked: TrackedQuery, journal: Journal) -> None:
+    """Give a generation without state what its first batch looks for; does nothing for any other start.
+
+    Raises
+    ------
+    EmptyStateError
+        This version cannot begin there; the message says why, and names the way out.
+    """
+    internals, files = tracked.internals, tracked.checkpoint_files()
+
+    def stores(metadata: str) -> Sequence[OperatorStores]:
+        if (state_format := internals.session_conf(STATE_FORMAT, "1")) != "1":
+            raise EmptyStateError(f"{STATE_FORMAT} is {state_format}, and no empty state can be made in that format: start it with 1")
+        return planned_stores(internals, tracked.captured, files.root, metadata)
+
+    def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
+        return empty_store(internals, confs, folder)
+
+    try:
+        begin_generation(files, journal, NextVersion(lambda: pinned_confs(internals), stores, make_empty))
+    except (EmptyStateError, UnsupportedSparkError) as error:
+        raise EmptyStateError(
+            f"{tracked.label} cannot begin with batch {journal.first_batch_id} and an empty state, as drain {journal.drain_id} left it: "
+            f"{error}"
+        ) from error

@@ -1,0 +1,148 @@
+"""The fast way to flush: inside the running query, whose state is loaded already. Where it is not possible, `flush` does it.
+
+The order is that of the sure way: journal, fence, flush. A crash or a failing batch leaves the live logs with the flush batch planned, and
+`copy_to_work` takes it from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spark_drain_agent.checkpoint.fence import fence
+from spark_drain_agent.checkpoint.flush import FlushError, copy_sources
+from spark_drain_agent.checkpoint.journal import Journal
+from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
+from spark_drain_agent.checkpoint.seed import stage_seed
+from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.queries.freeze import looked_at
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
+from spark_drain_agent.spark_internals.live_query import LiveQuery
+from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY
+
+__all__ = ["FLUSH_CONF", "RunningFlushFacts", "flush_running", "running_flush_obstacle"]
+
+FLUSH_CONF = "spark.sparkdrain.flush"
+"""``Auto`` (default), or ``WorkCopy``: never flush inside the running query."""
+
+_POLL_SECONDS = 0.01
+_LONGEST_WAIT_MS = 1000
+_UNPLANNED_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningFlushFacts:
+    """What decides whether a running query can flush itself.
+
+    Parameters
+    ----------
+    setting
+        Value of `FLUSH_CONF`.
+    to_own_sink
+        Whether incomplete windows go where the query writes.
+    exports_state
+        Whether the state is to be saved before.
+    interval_ms
+        Between triggers; None where the trigger has no interval.
+    now_ms
+        Milliseconds since the epoch: Spark's triggers are due at multiples of the interval.
+    no_data_batches
+        Whether Spark plans batches for a watermark alone.
+    processing_time
+        Whether an operator has timers that follow the clock.
+    planned_a_batch
+        Whether the query has planned a batch since it was started.
+    """
+
+    setting: str
+    to_own_sink: bool
+    exports_state: bool
+    interval_ms: int | None
+    now_ms: int
+    no_data_batches: bool
+    processing_time: bool
+    planned_a_batch: bool
+
+
+def running_flush_obstacle(facts: RunningFlushFacts) -> str:
+    """Return why the flush needs the work copy, or "" where the running query can do it."""
+    if facts.setting != "Auto":
+        return f"{FLUSH_CONF} is {facts.setting!r}"
+    if not facts.to_own_sink:
+        return "incomplete windows are not to go to its own sink"
+    if facts.exports_state:
+        return "its state is to be exported first"
+    if facts.interval_ms is None:
+        return "its trigger has no interval"
+    if facts.processing_time:
+        return "its processing-time timers would make more than one batch at the end of time"
+    if not facts.no_data_batches:
+        return "spark.sql.streaming.noDataMicroBatches.enabled is false"
+    if not facts.planned_a_batch:
+        return "it has run no batch since it was started"
+    wait_ms = facts.interval_ms - facts.now_ms % facts.interval_ms if facts.interval_ms else 0
+    # A query asleep between triggers cannot be woken without ending it; the work copy costs less than a second.
+    return f"its next trigger is {wait_ms} ms away" if wait_ms > _LONGEST_WAIT_MS else ""
+
+
+def flush_running(live: LiveQuery, checkpoint: Checkpoint, begin: Callable[[], Journal | None]) -> None:
+    """Fence the checkpoint of a frozen query and let the query itself run the flush batch; where it does not, the work copy has to.
+
+    Parameters
+    ----------
+    live
+        The running query, frozen.
+    checkpoint
+        Its logs.
+    begin
+        Writes the journal; None where there is nothing to flush.
+
+    Raises
+    ------
+    FlushError
+        The batch failed.
+    """
+    journal = None
+    while journal is None:
+        with looked_at(live, checkpoint) as settled:
+            # Without its sources, too, a query plans a batch when its watermark has risen.
+            if settled:
+                journal = begin()
+                if journal is None:
+                    return
+                fence(checkpoint.files, journal)
+                if not _raise_watermark(live, journal):
+                    live.terminate()  # before it plans another batch, which would be taken for the flush
+                    return
+            elif not live.thread_alive:
+                return
+        time.sleep(_POLL_SECONDS)
+    reached("watermark-raised")
+    # While the batch runs: each of these small files takes tens of milliseconds.
+    copy_sources(checkpoint.files, journal)
+    stage_seed(checkpoint.files, journal)
+    _wait_for_commit(live, checkpoint, journal)
+
+
+def _raise_watermark(live: LiveQuery, journal: Journal) -> bool:
+    try:
+        live.set_local_property(DRAIN_PANE_PROPERTY, "true")
+        live.raise_watermark(journal.flush_batch_id, END_OF_TIME_MS)
+    except (*JavaError, UnsupportedSparkError) as error:
+        LOG.info("drain %s: the running query cannot flush itself: %s", journal.drain_id, error)
+        return False
+    return True
+
+
+def _wait_for_commit(live: LiveQuery, checkpoint: Checkpoint, journal: Journal) -> None:
+    commit, offsets = (checkpoint.name(f"{log}/{journal.flush_batch_id}") for log in ("commits", "offsets"))
+    give_up = time.monotonic() + _UNPLANNED_SECONDS
+    while not checkpoint.files.exists(commit):
+        if not live.thread_alive:
+            raise FlushError(f"batch {journal.flush_batch_id} failed: {live.error or 'the query ended'}")
+        if time.monotonic() > give_up and not live.trigger_active and not checkpoint.files.exists(offsets):
+            LOG.info("drain %s: the running query has planned no flush batch", journal.drain_id)
+            return
+        time.sleep(_POLL_SECONDS)
+    reached("running-flush-committed")

@@ -1,0 +1,65 @@
+"""What the steps on a checkpoint need of the application: its plan, its sink, and the word that it is the right version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_drain_agent.checkpoint.complete import Application
+from spark_drain_agent.checkpoint.journal import Journal
+from spark_drain_agent.checkpoint.state_export import export_state
+from spark_drain_agent.planning.plan import side_output_mode
+from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.sinks import discard_once_at, write_once_at
+from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY, GENERATION_PROPERTY, marked
+
+__all__ = ["RecoveryNeedsPreviousVersionError", "application"]
+
+
+class RecoveryNeedsPreviousVersionError(Exception):
+    """A flush batch is pending that another version of the application had planned."""
+
+
+def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], StreamingQuery]:
+    """Return what runs the flush batch of a query on a checkpoint, marked as a drain pane, into the sink that was asked for."""
+    internals, captured = tracked.internals, tracked.captured
+
+    def launch(checkpoint: str) -> StreamingQuery:
+        if journal.windows == "SideOutput":
+            mode = side_output_mode(tracked.facts())
+            return write_once_at(
+                internals, captured, checkpoint, output_mode=mode, path=journal.side_output, data_format=journal.side_output_format
+            )
+        if journal.windows == "Discard":
+            return discard_once_at(internals, captured, checkpoint)
+        return internals.launch_once_at(captured, checkpoint)
+
+    def launch_once(checkpoint: str) -> StreamingQuery:
+        with marked(internals.context, {DRAIN_PANE_PROPERTY: "true", GENERATION_PROPERTY: str(tracked.generation())}):
+            return launch(checkpoint)
+
+    return launch_once
+
+
+def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
+    """Return the check that this version of the query is the one whose flush batch is pending."""
+
+    def check(journal: Journal) -> None:
+        if tracked.fingerprint() != journal.fingerprint:
+            raise RecoveryNeedsPreviousVersionError(
+                f"{tracked.label}: the flush of drain {journal.drain_id} was planned by another version of the application (Spark "
+                f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
+                "it finishes the drain and stops; or give the flush up with `python -m spark_drain_agent recover`"
+            )
+
+    return check
+
+
+def application(tracked: TrackedQuery, journal: Journal) -> Application:
+    """Return what the steps on a query's checkpoint need of this application."""
+
+    def export(journal: Journal) -> None:
+        export_state(tracked.internals.session, tracked.checkpoint_files().root, journal.batch_id, journal.state_export)
+
+    return Application(_launcher(tracked, journal), _version_check(tracked), export)

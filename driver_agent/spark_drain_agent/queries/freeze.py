@@ -1,0 +1,166 @@
+"""Stop reading without stopping the query, and end it at a batch boundary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.milestones import LOG
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.spark_internals.live_query import LiveQuery
+
+__all__ = [
+    "FrozenQuery",
+    "QueryEndedError",
+    "freeze",
+    "looked_at",
+    "newest_planned",
+    "terminate",
+    "wait_until_initialized",
+    "wait_until_settled",
+]
+
+_POLL_SECONDS = 0.05
+_BOUNDARY_SECONDS = 30.0
+
+
+class QueryEndedError(Exception):
+    """The query's thread ended while it was being drained; the message has its exception."""
+
+
+class FrozenQuery:
+    """A query whose sources were taken away; `thaw` gives them back.
+
+    Parameters
+    ----------
+    live
+        The running query.
+    taken
+        What `LiveQuery.take_sources` returned.
+    """
+
+    def __init__(self, live: LiveQuery, taken: Any) -> None:
+        self.live = live
+        self._taken = taken
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Descriptions of the sources, in the order of the offset log."""
+        return tuple(self.live.sources)
+
+    def stop_sources(self) -> None:
+        """Let the sources close their connections once the query has ended: its own end could not, it had none any more."""
+        if self._taken is None or self.live.thread_alive:
+            return
+        self.live.put_sources(self._taken)
+        self._taken = None
+        try:
+            self.live.stop_sources()
+        except JavaError as error:
+            LOG.warning("the sources of a drained query may have left connections open: %s", in_words(error))
+
+    def thaw(self) -> None:
+        """Let the query read on from where it was; it never stopped."""
+        with self.live.progress_lock():
+            self.live.put_sources(self._taken)
+
+
+def freeze(live: LiveQuery, keep_waiting: Callable[[], None]) -> FrozenQuery:
+    """Take the sources away; the batch in flight, if any, still commits.
+
+    Parameters
+    ----------
+    live
+        The running query.
+    keep_waiting
+        Called while waiting; raises to give up.
+
+    Raises
+    ------
+    QueryEndedError
+        The query failed before it had sources.
+    """
+    # Before its first plan the query has no sources yet and would overwrite what is set here.
+    with wait_until_initialized(live, keep_waiting):
+        return FrozenQuery(live, live.take_sources())
+
+
+@contextmanager
+def wait_until_initialized(live: LiveQuery, keep_waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the query's lock at a time when the query has sources.
+
+    Raises
+    ------
+    QueryEndedError
+        The query failed before it had sources.
+    """
+    while True:
+        with live.progress_lock(keep_waiting):
+            if live.initialized:
+                yield
+                return
+        if not live.thread_alive:
+            raise QueryEndedError(live.error or "the query ended")
+        keep_waiting()
+        time.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def looked_at(live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Callable[[], None] | None = None) -> Iterator[bool]:
+    """Hold the query's lock, knowing whether every planned batch is committed.
+
+    The logs are listed before: under the lock a listing of an object store would hold the query up.
+    """
+    planned = checkpoint.newest_offsets
+    with live.progress_lock(keep_waiting):
+        # A query that plans batch after batch hands the lock over when it has committed one: what was listed before is out of date.
+        newest = newest_planned(checkpoint, planned)
+        yield newest is None or checkpoint.files.exists(checkpoint.name(f"commits/{newest}"))
+
+
+def newest_planned(checkpoint: Checkpoint, known: int | None) -> int | None:
+    """Return the newest planned batch where a listing knew of one a moment ago: a look at the next one, not another listing."""
+    while checkpoint.files.exists(checkpoint.name(f"offsets/{0 if known is None else known + 1}")):
+        known = 0 if known is None else known + 1
+    return known
+
+
+def wait_until_settled(live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Callable[[], None]) -> None:
+    """Wait until every planned batch is committed.
+
+    Raises
+    ------
+    QueryEndedError
+        The query ended, for example because its batch failed.
+    """
+    while True:
+        with looked_at(live, checkpoint, keep_waiting) as settled:
+            if settled:
+                return
+        if not live.thread_alive:
+            raise QueryEndedError(live.error or "the query ended")
+        keep_waiting()
+        time.sleep(_POLL_SECONDS)
+
+
+def terminate(live: LiveQuery, checkpoint: Checkpoint) -> None:
+    """End the query's thread between two batches.
+
+    A query with processing-time timers plans batch after batch even without sources; after a while it is ended wherever it is between
+    planning and running, which leaves a planned batch that `settle` executes. A batch that runs is always waited for: cancelling it
+    may make a foreachBatch that swallows exceptions commit half of it.
+    """
+    give_up = time.monotonic() + _BOUNDARY_SECONDS
+    while live.thread_alive:
+        with looked_at(live, checkpoint) as settled:
+            if settled or time.monotonic() > give_up:
+                live.terminate()
+                break
+        time.sleep(_POLL_SECONDS)
+    while live.thread_alive:
+        if not live.trigger_active:
+            live.interrupt()
+        time.sleep(_POLL_SECONDS / 5)

@@ -1,0 +1,37 @@
+"""The queries that the application started."""
+
+from __future__ import annotations
+
+import threading
+
+from spark_drain_agent.queries.standing import Past, forgotten
+from spark_drain_agent.queries.tracked import TrackedQuery
+
+__all__ = ["QueryRegistry"]
+
+
+class QueryRegistry:
+    """The queries that matter to a drain, by the order of their start; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tracked: list[TrackedQuery] = []
+
+    def add(self, tracked: TrackedQuery) -> None:
+        """Remember a query; earlier ones that matter no more are forgotten."""
+        with self._lock:
+            self._tracked.append(tracked)
+        self.prune()
+
+    def prune(self) -> None:
+        """Forget what matters no more: an application may start queries for as long as it runs."""
+        found = self.all()
+        pasts = [Past(item.standing(), item.captured.query_name, item.location) for item in found]  # asks Spark: not under the lock
+        over = {id(item) for item, is_over in zip(found, forgotten(pasts), strict=True) if is_over}
+        with self._lock:
+            self._tracked = [item for item in self._tracked if id(item) not in over]
+
+    def all(self) -> list[TrackedQuery]:
+        """Return every query that was not forgotten, also ended ones."""
+        with self._lock:
+            return list(self._tracked)

@@ -1,0 +1,186 @@
+"""A query that the application started."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
+from spark_drain_store import DrainOptions
+
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import read_journal
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, QueryFacts, fingerprint
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, RunningFlushFacts
+from spark_drain_agent.queries.standing import Standing
+from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
+from spark_drain_agent.spark_internals.places import Place
+from spark_drain_agent.spark_internals.relations import read_from, written_to
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
+from spark_drain_agent.spark_internals.writer import CapturedWriter
+
+__all__ = ["TrackedQuery"]
+
+
+@dataclass(eq=False)
+class TrackedQuery:
+    """A query whose start the agent saw.
+
+    Parameters
+    ----------
+    internals
+        Access to Spark, through the session that started it.
+    captured
+        Its writer.
+    location
+        URI of its checkpoint folder, None for a temporary one.
+    query
+        The running query, or None when a drain kept it from starting.
+    """
+
+    internals: SparkInternals
+    captured: CapturedWriter
+    location: str | None
+    query: StreamingQuery | None = None
+    files: CheckpointFiles | None = field(default=None, init=False)
+    forgotten: bool = field(default=False, init=False)
+    """Whether the application asked, after the query's end, to be told no more of such."""
+    _temporary: bool = field(default=False, init=False)
+    _deleted_at_end: bool = field(default=False, init=False)
+
+    @property
+    def label(self) -> str:
+        """How messages call the query."""
+        if self.captured.query_name:
+            return f"query {self.captured.query_name!r}"
+        chosen = self.location is not None and not self._temporary
+        return f"query with checkpoint {self.location}" if chosen else f"unnamed query to {self.captured.source}"
+
+    @property
+    def key(self) -> str:
+        """What tells the query from every other one of the application, from its start to its end."""
+        return self.label if self.location is None or self._temporary else self.location
+
+    @property
+    def query_id(self) -> str:
+        """Spark's id of the query, "" where a drain kept it from starting."""
+        return str(self.query.id) if self.query is not None else ""
+
+    @property
+    def run_id(self) -> str:
+        """Spark's id of this run of the query, "" where a drain kept it from starting."""
+        return str(self.query.runId) if self.query is not None else ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the query ran and has ended."""
+        return self.query is not None and not self.internals.is_active(self.query)
+
+    def belongs_to(self, streams: StreamingQueryManager) -> bool:
+        """Return whether the query was started in the session of this manager."""
+        return self.internals.manages(streams)
+
+    @property
+    def live(self) -> LiveQuery:
+        """The running query's execution."""
+        assert self.query is not None
+        return self.internals.live(self.query)
+
+    def keep_temporary_checkpoint(self) -> None:
+        """Let the checkpoint that Spark chose outlive the query, so that the flush finds it."""
+        if self.location is None:
+            self._deleted_at_end = self.live.delete_checkpoint_at_end(False)
+            self.location = self.live.checkpoint_root
+            self._temporary = True
+
+    def drop_temporary_checkpoint(self) -> None:
+        """Undo `keep_temporary_checkpoint`."""
+        if self._temporary:
+            self.live.delete_checkpoint_at_end(self._deleted_at_end)
+            self.location, self.files, self._temporary = None, None, False
+
+    def checkpoint_files(self) -> CheckpointFiles:
+        """Return the files of the checkpoint folder."""
+        assert self.location is not None
+        if self.files is None:
+            self.files = CheckpointFiles(self.internals, self.location)
+        return self.files
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the logs of the checkpoint folder."""
+        return Checkpoint(self.checkpoint_files())
+
+    def generation(self) -> int:
+        """Return how often the checkpoint has been drained; 0 for a temporary one."""
+        journal = read_journal(self.checkpoint_files()) if self.location is not None else None
+        return journal.drains if journal is not None else 0
+
+    def facts(self) -> QueryFacts:
+        """Return what planning needs to know."""
+        sink = self.captured.source
+        if self.query is not None and self.live.sink.kind == "FileStreamSink":
+            sink = "FileStreamSink"
+        operators = self.internals.stateful_operators(self.captured)
+        transforms = any(operator.name.startswith("TransformWithState") for operator in operators)
+        return QueryFacts(
+            label=self.label,
+            sink=sink,
+            sink_class=self.live.sink.full_name if self.query is not None else "",
+            output_mode=self.captured.output_mode,
+            trigger=self.captured.trigger,
+            operators=operators,
+            checkpoint_location=self.location,
+            async_progress=(self.captured.option("asyncProgressTrackingEnabled") or "").lower() == "true",
+            state_expires=transforms and self.location is not None and self.checkpoint().state_expires,
+            spark_version=self.internals.spark_version,
+            state_format=self.internals.session_conf(STATE_FORMAT, "1"),
+            state_provider=self.internals.session_conf(STATE_PROVIDER, "HDFSBackedStateStoreProvider"),
+        )
+
+    def sink_folder(self) -> str:
+        """Return the URI of the folder that a file sink writes to; "" for other sinks, and where the query does not run."""
+        if self.query is None or self.live.sink.kind != "FileStreamSink":
+            return ""
+        return self.internals.qualified(self.live.sink.location)
+
+    def places(self) -> tuple[list[Place], list[Place]]:
+        """Return where the query writes to and where it reads from."""
+        return written_to(self.internals, self.captured, self.live.sink), read_from(self.internals, self.captured)
+
+    def fingerprint(self) -> str:
+        """Return a digest of the plan, equal for the same version of the application."""
+        return fingerprint(self.internals.analyzed_text(self.captured), self.internals.spark_version)
+
+    @property
+    def processing_time(self) -> bool:
+        """Whether an operator has timers that follow the clock."""
+        return any(operator.processing_time for operator in self.internals.stateful_operators(self.captured))
+
+    def running_flush_facts(self, options: DrainOptions) -> RunningFlushFacts:
+        """Return what decides whether the running query can flush itself."""
+        return RunningFlushFacts(
+            setting=self.internals.session_conf(FLUSH_CONF, "Auto"),
+            to_own_sink=options.incomplete_windows == "Emit",
+            exports_state=options.state_export_path is not None,
+            interval_ms=self.captured.interval_ms,
+            now_ms=int(time.time() * 1000),
+            no_data_batches=self.internals.session_conf("spark.sql.streaming.noDataMicroBatches.enabled", "true") == "true",
+            processing_time=self.processing_time,
+            planned_a_batch=self.live.planned_a_batch,
+        )
+
+    def state_rows(self) -> tuple[int, ...]:
+        """Return the state rows per operator after the last batch, empty when unknown."""
+        return state_rows(self.query) if self.query is not None else ()
+
+    def standing(self) -> Standing:
+        """Return how the query stands now."""
+        if self.query is None:
+            return Standing.HELD
+        if self.live.thread_alive:
+            return Standing.RUNS
+        if self.live.error:
+            return Standing.FAILED
+        return Standing.FINISHED if self.captured.trigger in BOUNDED_TRIGGERS else Standing.STOPPED

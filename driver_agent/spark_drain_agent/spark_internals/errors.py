@@ -1,0 +1,111 @@
+"""What calls into the JVM raise, and what of a failure's text matters."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.errors.exceptions.captured import CapturedException
+
+__all__ = ["JavaError", "UnsupportedSparkError", "cause_first", "chain_of", "in_words"]
+
+JavaError: tuple[type[Exception], type[Exception]] = (Py4JError, CapturedException)
+"""What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows."""
+
+_LONGEST_CAUSE = 4000
+_TRACEBACK = "Traceback (most recent call last):"
+_DIRECT = "The above exception was the direct cause of the following exception:"
+_WRAPPED = "terminated with exception: "
+_FRAME = re.compile(r'^\s+File "(?P<file>.+?)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+_END = re.compile(
+    r"\n\s*(?:SQLSTATE: |at [\w.$]+\(|\.\.\. \d+ more|Driver stacktrace:|JVM stacktrace:|Caused by: |=== Streaming Query ===|"
+    r"The above exception was|During handling of the above|Traceback \(most recent call last\):)"
+)
+_SPARK = re.compile(
+    r"/(?:pyspark|py4j|spark_drain_agent)/|/(?:pyspark|py4j)[^/]*\.zip/|<frozen |/lib/python3[.\d]*/(?!(?:site|dist)-packages/)"
+)
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/")
+
+
+class UnsupportedSparkError(Exception):
+    """This Spark lacks something that the agent needs; the message names it."""
+
+
+def in_words(error: BaseException, limit: int = 1000) -> str:
+    """Return an exception's message with its cause first, of one from the JVM without the stack traces that py4j makes part of it."""
+    return cause_first(chain_of(error.java_exception) if isinstance(error, Py4JJavaError) else str(error), limit)
+
+
+def chain_of(java_exception: Any) -> str:
+    """Return what a Java exception and its causes say, outermost first, without their stack traces."""
+    told: list[str] = []
+    while java_exception is not None and len(told) < 20:  # a chain may be a circle
+        told.append(str(java_exception.toString()))
+        java_exception = java_exception.getCause()
+    return "\nCaused by: ".join(told)
+
+
+def cause_first(text: str, limit: int = 1000) -> str:
+    """Return a failure's text with its innermost cause first; the text that wraps it follows, and only that is cut.
+
+    Parameters
+    ----------
+    text
+        As Spark tells it: exceptions of Python inside of exceptions of Java inside of others.
+    limit
+        Characters to keep; a longer cause is kept all the same.
+    """
+    text = text.strip()
+    cause = _python_cause(text) or _java_cause(text)
+    if not cause or cause == text:
+        return text if len(text) <= limit else f"{text[: max(limit, 1) - 1]}…"
+    cause = cause if len(cause) <= _LONGEST_CAUSE else f"{cause[: _LONGEST_CAUSE - 1]}…"
+    rest = f"; in full: {text}"
+    room = limit - len(cause)
+    if len(rest) <= room:
+        return cause + rest
+    return f"{cause}{rest[: room - 1]}…" if room > len("; in full: ") + 20 else cause
+
+
+def _python_cause(text: str) -> str:
+    """Return type, place and text of the innermost Python exception, or ""."""
+    start = text.rfind(_TRACEBACK)
+    while start > 0 and text[:start].rstrip().endswith(_DIRECT):
+        start = text.rfind(_TRACEBACK, 0, start)
+    if start < 0:
+        return ""
+    lines = text[start + len(_TRACEBACK) :].lstrip("\n").split("\n")
+    frames = 0
+    while frames < len(lines) and lines[frames].startswith((" ", "\t")):
+        frames += 1
+    told = _until_end("\n".join(lines[frames:]))
+    name, colon, words = told.partition(": ")
+    place = _place(lines[:frames])
+    return f"{name}{place}{colon}{words}" if re.fullmatch(r"[\w.]+", name) else f"{told}{place}"
+
+
+def _place(frames: list[str]) -> str:
+    """Return the last line of the user's code, else of an installed package, else of anything, as `` (file, line 7, in function)``."""
+    found = [match for line in frames if (match := _FRAME.match(line))]
+    own = [match for match in found if not _SPARK.search(match["file"])]
+    for candidates in ([match for match in own if not _INSTALLED.search(match["file"])], own, found):
+        if candidates:
+            last = candidates[-1]
+            function = f", in {last['function']}" if last["function"] else ""
+            return f" ({last['file']}, line {last['line']}{function})"
+    return ""
+
+
+def _java_cause(text: str) -> str:
+    """Return the innermost exception of Java's, or what Spark says that a query ended with."""
+    _, caused, last = text.rpartition("\nCaused by: ")
+    if caused:
+        return _until_end(last)
+    _, wrapped, last = text.partition(_WRAPPED)
+    return _until_end(last) if wrapped else ""
+
+
+def _until_end(text: str) -> str:
+    end = _END.search(text)
+    return (text[: end.start()] if end else text).strip()

@@ -1,0 +1,186 @@
+"""The execution behind a running micro-batch query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, chain_of
+from spark_drain_agent.spark_internals.live_tables import LiveSink, describe_sink, source_name
+from spark_drain_agent.spark_internals.reflection import private_field
+
+if TYPE_CHECKING:
+    from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["LiveQuery", "state_rows"]
+
+_JOIN_MS = 200
+_LOCK_MS = 200
+
+
+def state_rows(query: StreamingQuery) -> tuple[int, ...]:
+    """Return the state rows per operator after the last batch, in Spark's order; empty where Spark does not say."""
+    progress = query.lastProgress
+    return tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]) if progress is not None else ()
+
+
+class LiveQuery:
+    """A running micro-batch query's execution.
+
+    The progress lock belongs to a thread, so a locked section must stay in one Python thread (PySpark pins each to a JVM thread).
+    """
+
+    def __init__(self, internals: SparkInternals, execution: Any) -> None:
+        self._internals = internals
+        self._execution = execution
+        if not hasattr(execution, "uniqueSources"):
+            raise UnsupportedSparkError(f"{execution.getClass().getSimpleName()} is not a micro-batch query")
+
+    @contextmanager
+    def progress_lock(self, keep_waiting: Callable[[], None] | None = None) -> Iterator[None]:
+        """Hold the lock under which the query plans and commits its batches; ``keep_waiting`` raises to give up waiting for it.
+
+        A query holds it while its sources say how far their data goes, which takes as long as they are slow.
+        """
+        lock = self._execution.awaitProgressLock()
+        milliseconds = self._internals.jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+        while not lock.tryLock(_LOCK_MS, milliseconds):
+            if keep_waiting is not None:
+                keep_waiting()
+        try:
+            yield
+        finally:
+            lock.unlock()
+
+    @property
+    def kind(self) -> str:
+        """Class of the execution, such as ``MicroBatchExecution``."""
+        return str(self._execution.getClass().getSimpleName())
+
+    @property
+    def checkpoint_root(self) -> str:
+        """URI of the checkpoint folder."""
+        return str(self._execution.resolvedCheckpointRoot())
+
+    def delete_checkpoint_at_end(self, delete: bool) -> bool:
+        """Say whether the end of the query deletes its checkpoint folder, and return whether it would have.
+
+        Spark does so with a folder that it chose itself, unless spark.sql.streaming.checkpointLocation says where to.
+        """
+        holder = self._execution.getClass()
+        while holder.getSimpleName() != "StreamExecution":
+            holder = holder.getSuperclass()
+        field = holder.getDeclaredField("deleteCheckpointOnStop")
+        field.setAccessible(True)
+        before = bool(field.get(self._execution))
+        field.set(self._execution, delete)
+        return before
+
+    @property
+    def sink(self) -> LiveSink:
+        """What the query really writes to."""
+        return describe_sink(self._execution.sink())
+
+    @property
+    def streams(self) -> list[Any]:
+        """The sources, in the order of the offset log; empty before the first plan."""
+        found = self._execution.sources()
+        return [found.apply(index) for index in range(found.size())]
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the sources, in the order of the offset log."""
+        return [source_name(stream) for stream in self.streams]
+
+    def take_sources(self) -> Any:
+        """Take the sources away, so that no new batch reads data, and return them for `put_sources`; call it under the lock."""
+        taken = self._execution.uniqueSources()
+        self.put_sources(taken.empty())
+        return taken
+
+    def put_sources(self, sources: Any) -> None:
+        """Give the sources back; the query reads on as if nothing had been."""
+        getattr(self._execution, "uniqueSources_$eq")(sources)
+
+    def stop_sources(self) -> None:
+        """Let every source close what it has open, as the end of a query does."""
+        self._execution.stopSources()
+
+    @property
+    def initialized(self) -> bool:
+        """Whether the query has passed its start-up and has sources."""
+        return int(self._execution.uniqueSources().size()) > 0
+
+    @property
+    def thread_alive(self) -> bool:
+        """Whether the query's thread still runs; its `isActive` turns false before that."""
+        return bool(self._execution.queryExecutionThread().isAlive())
+
+    def wait_until_ended(self, keep_waiting: Callable[[], None]) -> None:
+        """Wait for the query's thread to end; ``keep_waiting`` raises to give up."""
+        while self.thread_alive:
+            keep_waiting()
+            self._execution.queryExecutionThread().join(_JOIN_MS)
+
+    @property
+    def trigger_active(self) -> bool:
+        """Whether a batch is being planned or run now."""
+        return bool(self._execution.status().isTriggerActive())
+
+    @property
+    def error(self) -> str:
+        """The exception that ended the query and its causes, or ""."""
+        found = self._execution.exception()
+        return chain_of(found.get()) if found.isDefined() else ""
+
+    @property
+    def planned_a_batch(self) -> bool:
+        """Whether a batch was planned since this start; without one Spark plans none for a watermark alone."""
+        return self._execution.lastExecution() is not None
+
+    def raise_watermark(self, next_batch: int, watermark_ms: int) -> None:
+        """Let the query plan its next batch at a watermark; call it under the lock, with no batch in flight.
+
+        The propagator remembers the watermark that it has already told for the next batch, and the query would die of a second one.
+        """
+        try:
+            private_field(self._execution, "watermarkPropagator").purge(next_batch)
+            self._execution.watermarkTracker().setWatermark(watermark_ms)
+        except (*JavaError, AttributeError, TypeError) as error:
+            raise UnsupportedSparkError(f"the watermark of Spark {self._internals.spark_version} cannot be raised: {error}") from error
+
+    def set_local_property(self, name: str, value: str) -> None:
+        """Set a property that the query's next jobs carry to their tasks.
+
+        Local properties belong to a thread and Spark offers them for the calling one only; java.lang is open to this, since Spark
+        itself starts its JVM with ``--add-opens java.base/java.lang``.
+        """
+        thread = self._execution.queryExecutionThread()
+        threads = self._internals.jvm.java.lang.Class.forName("java.lang.Thread").getDeclaredField("inheritableThreadLocals")
+        threads.setAccessible(True)
+        table = threads.get(thread)
+        local = self._internals.context._jsc.sc().localProperties()
+        for method in table.getClass().getDeclaredMethods():
+            if method.getName() == "getEntry":
+                method.setAccessible(True)
+                arguments = self._internals.object_array(local)
+                entry = method.invoke(table, arguments)
+                value_field = entry.getClass().getDeclaredField("value")
+                value_field.setAccessible(True)
+                value_field.get(entry).setProperty(name, value)
+                return
+        raise UnsupportedSparkError("the local properties of a thread cannot be reached in this JVM")
+
+    def terminate(self) -> None:
+        """Let no further batch begin; call it under the lock. `StreamingQuery.stop` would cancel a running one."""
+        state = self._execution.state()
+        package = str(state.get().getClass().getName()).rsplit(".", 1)[0]
+        terminated = self._internals.jvm.java.lang.Class.forName(f"{package}.TERMINATED$").getField("MODULE$").get(None)
+        state.set(terminated)
+
+    def interrupt(self) -> None:
+        """Wake the query's thread from its sleep between triggers; only safe when terminated and no trigger is active."""
+        self._execution.queryExecutionThread().interrupt()

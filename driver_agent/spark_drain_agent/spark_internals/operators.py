@@ -1,0 +1,116 @@
+"""The operators of a streaming plan that keep state, and whether the watermark takes that state away.
+
+They are read off the plan as Spark's optimizer leaves it, because that is what Spark decides by: a filter after a join becomes part of the
+join's condition there, and a distinct an aggregation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
+
+from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
+
+if TYPE_CHECKING:
+    from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["LogicalOperator", "operators_of"]
+
+_WATERMARK_KEY = "spark.watermarkDelayMs"
+_ANY_WATERMARK_MS = 253_402_300_799_000
+_JOIN_HELPERS = (
+    "org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper",
+    "org.apache.spark.sql.execution.streaming.StreamingSymmetricHashJoinHelper",
+)
+
+
+@dataclass(frozen=True)
+class LogicalOperator:
+    """A node of a streaming query's plan that may keep state.
+
+    Parameters
+    ----------
+    name
+        Catalyst's node name, such as ``Aggregate``.
+    watermarked
+        Whether an infinite watermark evicts its state: all of it, on both sides of a join.
+    timers
+        Whether user code can set timers or timeouts.
+    processing_time
+        Whether those timers follow the clock, so that the query plans batch after batch without any data.
+    """
+
+    name: str
+    watermarked: bool
+    timers: bool = False
+    processing_time: bool = False
+
+
+def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperator]:
+    """Return the operators of an optimized plan that keep state between batches, top down."""
+    children = [plan.children().apply(index) for index in range(plan.children().size())]
+    if plan.isStreaming() and children and children[0].isStreaming():
+        found = _stateful(internals, str(plan.nodeName()), plan, children)
+        if found is not None:
+            yield found
+    for child in children:
+        yield from operators_of(internals, child)
+
+
+def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[Any]) -> LogicalOperator | None:
+    if name == "Aggregate":
+        return LogicalOperator(name, _watermarked(plan.groupingExpressions()))
+    if name in ("Deduplicate", "DeduplicateWithinWatermark"):
+        return LogicalOperator(name, _watermarked(plan.keys()))
+    if name == "Join" and children[1].isStreaming():
+        return LogicalOperator(name, _both_sides_expire(internals, plan))
+    if name.startswith("FlatMapGroups") and name != "FlatMapGroupsInPandas":
+        timeout = str(plan.timeout().toString())
+        timers = timeout != "NoTimeout"
+        return LogicalOperator(name, watermarked=timers, timers=timers, processing_time=timeout.startswith("ProcessingTime"))
+    if name.startswith("TransformWithState"):
+        mode = str(plan.timeMode().toString())
+        timers = mode not in ("None", "NoTime")
+        return LogicalOperator(name, watermarked=timers, timers=timers, processing_time=mode.startswith("ProcessingTime"))
+    if name in ("GlobalLimit", "Limit"):
+        return LogicalOperator(name, watermarked=False)
+    return None
+
+
+def _watermarked(expressions: Any) -> bool:
+    for index in range(expressions.size()):
+        expression = expressions.apply(index)
+        try:
+            if expression.metadata().contains(_WATERMARK_KEY):
+                return True
+        except Py4JError:  # not a named expression: it cannot carry a watermark
+            continue
+    return False
+
+
+def _both_sides_expire(internals: SparkInternals, join: Any) -> bool:
+    """Return whether Spark finds a predicate by which a watermark evicts the state of either side.
+
+    It does for a watermark among the columns of an equality, and for a side whose time the condition bounds by the other side's.
+    """
+    matched = internals.jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys.unapply(join)
+    if not matched.isDefined():  # Spark has no streaming join without an equality; it refuses the query
+        return False
+    keys = matched.get()
+    helper = internals.first_class(_JOIN_HELPERS)
+    some = internals.jvm.scala.Some(_ANY_WATERMARK_MS)
+    first = internals.session_conf("spark.sql.streaming.statefulOperator.allowMultiple", "true") != "true"
+    found = (join.left().output(), join.right().output(), keys._2(), keys._3(), keys._4())
+    try:
+        predicates = helper.getStateWatermarkPredicates(*found, some, first)
+    except Py4JError:  # from Spark 4.2 on there is a second watermark, of the batch before
+        try:
+            predicates = helper.getStateWatermarkPredicates(*found, some, some, first)
+        except Py4JError as error:
+            raise UnsupportedSparkError(
+                f"whether a join's state expires on Spark {internals.spark_version} is not known: {error}"
+            ) from error
+    return bool(predicates.left().isDefined() and predicates.right().isDefined())

@@ -1,0 +1,296 @@
+"""Access to the JVM behind one session.
+
+Structured Streaming has no public way to learn a query's checkpoint before it starts, or to start the same query elsewhere. What
+follows was checked on Spark 4.2 (class names differ in 3.5: `first_class` knows both).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from py4j.clientserver import ClientServer  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark import RDD, SparkConf, SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
+from spark_drain_agent.spark_internals.live_query import LiveQuery
+from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of
+from spark_drain_agent.spark_internals.relaunch import relaunching
+from spark_drain_agent.spark_internals.writer import CapturedWriter
+
+__all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "pins_threads", "submitted_conf"]
+
+_CHECKPOINT_MANAGERS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager",
+    "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager",
+)
+_POLL_SECONDS = 0.02
+_SESSIONS = ("org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.SparkSession")
+
+
+def active_context() -> SparkContext | None:
+    """Return this process' context, or None in an executor's Python worker and before a session was made."""
+    return SparkContext._active_spark_context
+
+
+def pins_threads(context: SparkContext) -> bool:
+    """Return whether each Python thread has a JVM thread of its own, which a function called by Spark runs in (PYSPARK_PIN_THREAD)."""
+    return isinstance(context._gateway, ClientServer)
+
+
+def classic(session: object) -> bool:
+    """Return whether the session runs in this process' JVM (Spark Connect sessions do not)."""
+    return isinstance(session, SparkSession) and hasattr(session, "_jsparkSession")
+
+
+def connect_server_here() -> bool:
+    """Return whether the classic session of this process is but the server of its Spark Connect sessions (``remote("local")``)."""
+    return "SPARK_LOCAL_REMOTE" in os.environ
+
+
+def submitted_conf(name: str) -> str | None:
+    """Return an entry of the conf of spark-submit, where that started this process, else None; makes no SparkContext."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    SparkContext._ensure_initialized()
+    return SparkConf().get(name)
+
+
+class SparkInternals:
+    """Access to the JVM behind one session.
+
+    Parameters
+    ----------
+    session
+        A classic (not Connect) session.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self.jvm: Any = session._jvm
+        self._jsession: Any = session._jsparkSession
+
+    def first_class(self, names: Sequence[str]) -> Any:
+        """Return the first class that this Spark has, of names of one class in several versions."""
+        for name in names:
+            try:
+                self.jvm.java.lang.Class.forName(name)
+            except JavaError:
+                continue
+            found: Any = self.jvm
+            for part in name.split("."):
+                found = getattr(found, part)
+            return found
+        raise UnsupportedSparkError(f"Spark {self.spark_version} has none of {', '.join(names)}")
+
+    @property
+    def spark_version(self) -> str:
+        """Version of the running Spark."""
+        return str(self.session.version)
+
+    @property
+    def context(self) -> SparkContext:
+        """The session's SparkContext."""
+        return self.session.sparkContext
+
+    @property
+    def application_id(self) -> str:
+        """``spark.app.id``: the run id of drains."""
+        return str(self.context.applicationId)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the SparkContext was stopped, so that nothing runs in it any more."""
+        java_context: Any = self.context._jsc  # None once PySpark has stopped it
+        return java_context is None or bool(java_context.sc().isStopped())
+
+    @property
+    def jvm_ended(self) -> bool:
+        """Whether the JVM that this process has started is gone; False where the JVM has started this process."""
+        process = getattr(self.context._gateway, "proc", None)
+        return process is not None and process.poll() is not None
+
+    def manages(self, streams: StreamingQueryManager) -> bool:
+        """Return whether this is the manager of the session's queries."""
+        return bool(self.session.streams._jsqm == streams._jsqm)
+
+    def conf(self, name: str, default: str = "") -> str:
+        """Return a SparkConf entry (the application's, not the session's)."""
+        return str(self.context.getConf().get(name, default))
+
+    def session_conf(self, name: str, default: str = "") -> str:
+        """Return a session configuration entry."""
+        return str(self.session.conf.get(name, default))
+
+    def java_session(self) -> Any:
+        """Return the session's JVM object."""
+        return self._jsession
+
+    def session_state(self) -> Any:
+        """Return the session's SessionState."""
+        return self._jsession.sessionState()
+
+    def sql_conf(self) -> Any:
+        """Return the session's SQLConf."""
+        return self._jsession.sessionState().conf()
+
+    def hadoop_conf(self) -> Any:
+        """Return a Hadoop Configuration with the session's ``spark.hadoop`` settings."""
+        return self._jsession.sessionState().newHadoopConf()
+
+    def checkpoint_file_manager(self, path: Any, hadoop_conf: Any) -> Any:
+        """Return Spark's own CheckpointFileManager for a Hadoop path: always the one that can replace a file.
+
+        Where Hadoop has no FileContext for a scheme, or a conf says so, Spark takes another one, which may leave an existing file as it is
+        without an error (measured on HDFS); Spark's own files have a new name each.
+        """
+        return self.first_class(_CHECKPOINT_MANAGERS)(path, hadoop_conf)
+
+    # -- writers -------------------------------------------------------------------------------------------------------------------
+
+    def capture(self, writer: DataStreamWriter, path: str | None = None, table: str | None = None) -> CapturedWriter:
+        """Remember everything a writer would start its query with, into a path, into a table, or by its options alone.
+
+        The application may change the current catalog and schema later, so the table gets its full name now.
+        """
+        table = None if table is None else self._full_name(table)
+
+        def launch(jwriter: Any) -> Any:
+            if table is not None:
+                return jwriter.toTable(table)
+            return jwriter.start() if path is None else jwriter.start(path)
+
+        jwriter = writer._jwrite
+        fields = {}
+        dataset = None
+        for field in jwriter.getClass().getDeclaredFields():
+            field.setAccessible(True)
+            if field.getName() in ("ds", "df"):
+                dataset = dataset or field.get(jwriter)
+            elif not self.jvm.java.lang.reflect.Modifier.isStatic(field.getModifiers()):
+                fields[str(field.getName())] = field.get(jwriter)
+        if dataset is None or not {"extraOptions", "trigger", "outputMode", "source"} <= fields.keys():
+            raise UnsupportedSparkError(f"the DataStreamWriter of Spark {self.spark_version} is not known: {sorted(fields)}")
+        return CapturedWriter(dataset, fields, launch, writer._sq, path, table)
+
+    def _full_name(self, table: str) -> str:
+        """Return a table's name with catalog and schema, found as Spark finds them."""
+        manager = self.session_state().catalogManager()
+        try:
+            parsed = self.session_state().sqlParser().parseMultipartIdentifier(table)
+        except JavaError:
+            return table  # the start will say what is wrong with it
+        parts = [str(parsed.apply(index)) for index in range(parsed.size())]
+        if len(parts) == 1 or not manager.isCatalogRegistered(parts[0]):
+            namespace = [str(part) for part in manager.currentNamespace()] if len(parts) == 1 else []
+            parts = [str(manager.currentCatalog().name()), *namespace, *parts]
+        return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+    def launch_once_at(self, captured: CapturedWriter, checkpoint: str) -> StreamingQuery:
+        """Start the captured query for one batch on another checkpoint folder.
+
+        A logged but uncommitted batch is executed again; without one, Spark would plan a new batch from unread data, so callers
+        make sure that there is one.
+        """
+        return self._launch_at(captured, checkpoint, self.jvm.org.apache.spark.sql.streaming.Trigger.Once())
+
+    def launch_available_at(self, captured: CapturedWriter, checkpoint: str) -> StreamingQuery:
+        """Start the captured query on a checkpoint folder for what its sources have now, in batches of its own size."""
+        return self._launch_at(captured, checkpoint, self.jvm.org.apache.spark.sql.streaming.Trigger.AvailableNow())
+
+    def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
+        constructor = captured.dataset.getClass().getMethod("writeStream", self.array(self.jvm.java.lang.Class))
+        jwriter = constructor.invoke(captured.dataset, self.array(self.jvm.java.lang.Object))
+        for field in jwriter.getClass().getDeclaredFields():
+            if str(field.getName()) in captured.fields:
+                field.setAccessible(True)
+                field.set(jwriter, captured.fields[str(field.getName())])
+        jwriter = jwriter.option("checkpointLocation", checkpoint).trigger(trigger)
+        with relaunching(self.first_class(_SESSIONS), self._jsession):
+            query = captured.python_query(captured.launch(jwriter))
+            live = self.live(query)
+            while live.thread_alive and not live.initialized:  # its sources are made by its own thread
+                time.sleep(_POLL_SECONDS)
+            return query
+
+    def array(self, of: Any, length: int = 0) -> Any:
+        """Return a Java array, empty by default, for calls by reflection."""
+        gateway = self.context._gateway
+        assert gateway is not None
+        return gateway.new_array(of, length)
+
+    def object_array(self, *items: Any) -> Any:
+        """Return a Java array of objects."""
+        array = self.array(self.jvm.java.lang.Object, len(items))
+        for index, item in enumerate(items):
+            array[index] = item
+        return array
+
+    def checkpoint_location(self, captured: CapturedWriter) -> str | None:
+        """Return the checkpoint folder as the writer will resolve it, or None for a temporary one."""
+        location = captured.option("checkpointLocation")
+        if location is None:
+            base = self.session_conf("spark.sql.streaming.checkpointLocation")
+            if not base or not captured.query_name:
+                return None
+            location = self.jvm.org.apache.hadoop.fs.Path(base, captured.query_name).toString()
+        return self.qualified(location)
+
+    def qualified(self, location: str) -> str:
+        """Return a path with the scheme and authority that Hadoop gives it."""
+        path = self.jvm.org.apache.hadoop.fs.Path(location)
+        return str(path.getFileSystem(self.hadoop_conf()).makeQualified(path).toString())
+
+    # -- plans ---------------------------------------------------------------------------------------------------------------------
+
+    def analyzed_text(self, captured: CapturedWriter) -> str:
+        """Return the analyzed logical plan and schema as text; contains ids that differ from run to run."""
+        return str(captured.dataset.queryExecution().analyzed().treeString()) + str(captured.dataset.schema().json())
+
+    def stateful_operators(self, captured: CapturedWriter) -> list[LogicalOperator]:
+        """Return the operators of the plan that keep state between batches, top down."""
+        analyzed = captured.dataset.queryExecution().analyzed()
+        return list(operators_of(self, self.session_state().optimizer().execute(analyzed)))
+
+    # -- running queries -----------------------------------------------------------------------------------------------------------
+
+    def is_active(self, query: StreamingQuery) -> bool:
+        """Return whether a query runs, whatever the application is told."""
+        return bool(query._jsq.isActive())
+
+    def live(self, query: StreamingQuery) -> LiveQuery:
+        """Return the handle on a running query's execution."""
+        jquery = query._jsq
+        execution = jquery.streamingQuery() if hasattr(jquery, "streamingQuery") and "Wrapper" in jquery.getClass().getName() else jquery
+        return LiveQuery(self, execution)
+
+    def rdd_pinned_to(self, hosts_and_ids: Sequence[tuple[str, str]]) -> RDD[str]:
+        """Return an RDD with one partition per executor, each holding the executor's id and preferring to run there.
+
+        Barrier mode would be simpler, but Spark refuses it under dynamic allocation; a preferred location of the form
+        ``executor_HOST_ID`` names one executor process (TaskLocation in Spark's scheduler).
+        """
+        rows = self.jvm.java.util.ArrayList()
+        for host, executor_id in hosts_and_ids:
+            locations = self.jvm.java.util.ArrayList()
+            locations.add(f"executor_{host}_{executor_id}")
+            # One pickled list per element is the format of PySpark's batched serializer.
+            rows.add(self.jvm.scala.Tuple2(bytearray(pickle.dumps([executor_id])), self._scala_seq(locations)))
+        tag = self.jvm.scala.reflect.ClassTag.apply(self.jvm.java.lang.Class.forName("[B"))
+        scala_rdd = self.context._jsc.sc().makeRDD(self._scala_seq(rows), tag)
+        return RDD(scala_rdd.toJavaRDD(), self.context, self.context.serializer)
+
+    def _scala_seq(self, java_list: Any) -> Any:
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(java_list)  # Spark's own, for Scala 2.12 and 2.13
+
+    def executors(self) -> list[tuple[str, str]]:
+        """Return id and host of every active executor; the driver is not one."""
+        listed = self.context._jsc.sc().statusStore().executorList(True)
+        found = [listed.apply(index) for index in range(listed.size())]
+        return [(str(item.id()), str(item.hostPort()).rsplit(":", 1)[0]) for item in found if str(item.id()) != "driver"]

@@ -1,0 +1,68 @@
+"""A DataStreamWriter as it was when its query was started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["CapturedWriter"]
+
+
+@dataclass(frozen=True)
+class CapturedWriter:
+    """A DataStreamWriter as it was when its query was started; later changes to the user's object do not reach it.
+
+    Parameters
+    ----------
+    dataset
+        JVM Dataset.
+    fields
+        JVM field name to value, all but the dataset.
+    launch
+        Starts a query from a JVM writer, by path, table or neither.
+    python_query
+        Wraps a JVM query as pyspark does for this writer.
+    path, table
+        What the query was started into, where that was not among the options.
+    """
+
+    dataset: Any
+    fields: dict[str, Any]
+    launch: Callable[[Any], Any]
+    python_query: Callable[[Any], StreamingQuery]
+    path: str | None = None
+    table: str | None = None
+
+    @property
+    def source(self) -> str:
+        """Short name of the sink, such as ``kafka`` or ``foreachBatch``."""
+        return str(self.fields["source"])
+
+    @property
+    def output_mode(self) -> str:
+        """``Append``, ``Update`` or ``Complete``."""
+        return str(self.fields["outputMode"].toString())
+
+    @property
+    def trigger(self) -> str:
+        """Class of the trigger without package and ``$``, such as ``ProcessingTimeTrigger``."""
+        return str(self.fields["trigger"].getClass().getSimpleName()).rstrip("$")
+
+    @property
+    def interval_ms(self) -> int | None:
+        """Milliseconds between two triggers, 0 for one after the other, None where the trigger has no interval."""
+        trigger = self.fields["trigger"]
+        return int(trigger.intervalMs()) if self.trigger == "ProcessingTimeTrigger" else None
+
+    def option(self, name: str) -> str | None:
+        """Return a writer option, case-insensitively."""
+        found = self.fields["extraOptions"].get(name)
+        return str(found.get()) if found.isDefined() else None
+
+    @property
+    def query_name(self) -> str:
+        """The query's name, or "" where it has none."""
+        return self.option("queryName") or ""

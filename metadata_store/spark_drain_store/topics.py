@@ -1,0 +1,50 @@
+"""Topics of the metadata store: each sees only the keys of one message type (Samza's NamespaceAwareCoordinatorStreamStore)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from spark_drain_store.protocol import MetadataStore, Snapshot
+
+__all__ = ["DRAIN", "TopicStore"]
+
+DRAIN: Final = "drain-v1"
+"""Drain notifications and drain reports; the key behind it is the drain's id."""
+
+
+class TopicStore:
+    """`MetadataStore` over the keys ``<topic>.<key>`` of another store; versions are those of the whole store.
+
+    Parameters
+    ----------
+    store
+        The store underneath, closed with the view.
+    topic
+        The message type and version of its format, such as ``drain-v1``.
+    """
+
+    def __init__(self, store: MetadataStore, topic: str) -> None:
+        self._store = store
+        self._prefix = topic + "."
+
+    def _view(self, snapshot: Snapshot) -> Snapshot:
+        entries = {key.removeprefix(self._prefix): value for key, value in snapshot.entries.items() if key.startswith(self._prefix)}
+        return Snapshot(version=snapshot.version, entries=entries)
+
+    def read(self) -> Snapshot:
+        """See `MetadataStore.read`."""
+        return self._view(self._store.read())
+
+    def write(self, changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
+        """See `MetadataStore.write`."""
+        return self._store.write({self._prefix + key: value for key, value in changes.items()}, if_version=if_version)
+
+    def watch(self, since: str, timeout: float) -> Snapshot | None:
+        """See `MetadataStore.watch`; also wakes up for a change in another topic."""
+        snapshot = self._store.watch(since, timeout)
+        return None if snapshot is None else self._view(snapshot)
+
+    def close(self) -> None:
+        """Close the store underneath."""
+        self._store.close()

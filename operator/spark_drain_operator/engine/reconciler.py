@@ -1,0 +1,148 @@
+"""One pass over one object: load, hold, go through the steps, write the status once, tell what has changed."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Generic
+
+from spark_drain_store import StoreError
+from spark_drain_store.kube_client import ApiError
+
+from spark_drain_operator import clock
+from spark_drain_operator.engine.activity import mark_active
+from spark_drain_operator.engine.conditions import INVALID_SPEC, NOT_STALLED, STALLED
+from spark_drain_operator.engine.ending import conclude, seconds_to_live
+from spark_drain_operator.engine.kind import InvalidSpecError, Kind, PassT, SpecT, StatusT
+from spark_drain_operator.engine.outcome import Ended, Outcome, Waiting
+from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.own_objects import GROUP
+
+__all__ = ["FORCE_DELETE", "Reconciler"]
+
+FORCE_DELETE = f"{GROUP}/force-delete"
+"""Annotation: with "true" a deleted object goes at once, whatever still waits for it."""
+
+_log = logging.getLogger(__name__)
+
+
+class Reconciler(Generic[SpecT, StatusT, PassT]):
+    """Brings the objects of one kind forward; keeps nothing in memory between two passes.
+
+    Parameters
+    ----------
+    kind
+        What the objects mean.
+    cluster
+        The API server.
+    """
+
+    def __init__(self, kind: Kind[SpecT, StatusT, PassT], cluster: Cluster) -> None:
+        self._kind = kind
+        self._cluster = cluster
+        self._objects = cluster.objects(kind.resource)
+
+    def reconcile(self, namespace: str, name: str) -> float | None:
+        """Do one pass; return after how many seconds the next one is due, or None.
+
+        Raises
+        ------
+        ApiError, ApiUnavailableError, StoreError
+            Nothing was decided; the same pass may be tried again.
+        """
+        body = self._objects.get(namespace, name)
+        if body is None:
+            return None
+        status = self._kind.read_status(body, clock.now())
+        try:
+            spec = self._kind.parse(body["spec"])
+        except InvalidSpecError as error:
+            return self._write(body, status, Ending(self._kind.rejected, INVALID_SPEC, str(error)))
+        if status.finished:
+            return self._after_the_end(body, spec, status)
+        if body["metadata"].get("deletionTimestamp") and self._must_go_now(body):
+            self._let_go(body, spec)
+            return None
+        if status.outcome is not None:
+            self._kind.forget(body, spec)
+            return self._write(body, status, status.outcome)
+        rejected = self._kind.inadmissible(spec)
+        if rejected is not None:
+            return self._write(body, status, rejected)
+        return self._advance(body, spec, status)
+
+    def _advance(self, body: dict[str, Any], spec: SpecT, status: StatusT) -> float | None:
+        if not body["metadata"].get("deletionTimestamp") and not self._objects.holds_finalizer(body):
+            held = self._objects.set_finalizer(body, present=True)
+            if held is None:
+                return None
+            body = held
+        current = self._kind.observe(body, spec, status)
+        status.set(STALLED, "False", NOT_STALLED)
+        outcome: Outcome = Waiting(0.0, "")
+        for step in self._kind.steps(current):
+            outcome = step(current)
+            if isinstance(outcome, Waiting | Ended):
+                break
+        if isinstance(outcome, Ended):
+            ending = outcome.ending
+            if not self._kind.begun(current):
+                return self._write(body, status, ending)
+            # Decided first, carried out in the next pass: a restart in between must not begin again.
+            status.outcome = ending
+            self._kind.mark(current, ending.message, ends=True)
+            mark_active(status, ending.message)
+            self._write(body, status, None)
+            return 0.0
+        assert isinstance(outcome, Waiting), "the last step of a kind ends the object"
+        self._kind.mark(current, outcome.message, ends=False)
+        mark_active(status, outcome.message)
+        limit = self._kind.seconds_to_limit(current)
+        self._write(body, status, None)
+        return outcome.seconds if limit is None else min(outcome.seconds, limit)
+
+    def _write(self, body: dict[str, Any], status: StatusT, ending: Ending | None) -> float | None:
+        before = self._kind.read_status(body, status.now)
+        if ending is not None:
+            self._kind.conclude(status, ending)
+            conclude(status, ending)
+        wanted = status.as_object()
+        if wanted != body.get("status"):
+            written = self._objects.write_status(body, wanted)
+            if written is None:
+                return None
+            for event in self._kind.story(before, status):
+                self._cluster.events.record(written, *event)
+                _log.info("%s/%s: %s: %s", body["metadata"]["namespace"], body["metadata"]["name"], event.reason, event.message)
+            body = written
+        return self._after_the_end(body, None, status) if ending is not None else None
+
+    def _after_the_end(self, body: dict[str, Any], spec: SpecT | None, status: StatusT) -> float | None:
+        if self._objects.holds_finalizer(body):
+            released = self._objects.set_finalizer(body, present=False)
+            if released is None:
+                return None
+            body = released
+        try:
+            left = seconds_to_live((spec or self._kind.parse(body["spec"])).ttl, status.completion_time, clock.now())
+        except InvalidSpecError:
+            return None
+        if left == 0.0:
+            self._objects.delete(body)
+            return None
+        return left
+
+    def _must_go_now(self, body: dict[str, Any]) -> bool:
+        metadata = body["metadata"]
+        if (metadata.get("annotations") or {}).get(FORCE_DELETE) == "true":
+            return True
+        return self._cluster.namespaces.is_terminating(metadata["namespace"])
+
+    def _let_go(self, body: dict[str, Any], spec: SpecT) -> None:
+        try:
+            self._kind.forget(body, spec)
+        except (StoreError, ApiError) as error:
+            # A terminating namespace refuses writes, and whoever forces a deletion wants the object gone whatever else fails.
+            _log.warning("%s: what was written for it could not be removed: %s", body["metadata"]["name"], error)
+        if self._objects.holds_finalizer(body):
+            self._objects.set_finalizer(body, present=False)

@@ -1,0 +1,91 @@
+"""What the status of every kind has: read, changed during a pass, written once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from spark_drain_operator.engine.conditions import FINISHED, MAX_MESSAGE, Conditions
+
+__all__ = ["BasePhase", "Ending", "Status"]
+
+
+class BasePhase(StrEnum):
+    """One word for people; each kind lists its own. The terminal ones are also reasons of the condition Finished."""
+
+    @property
+    @abstractmethod
+    def successful(self) -> bool:
+        """Whether the object has ended as it was asked to."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an object ends, or would end when everybody agrees.
+
+    Parameters
+    ----------
+    phase
+        A terminal phase.
+    reason, message
+        Why: for programs, for people.
+    """
+
+    phase: BasePhase
+    reason: str
+    message: str
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the form of the API."""
+        return {"phase": str(self.phase), "reason": str(self.reason), "message": self.message[:MAX_MESSAGE]}
+
+    @classmethod
+    def from_object(cls, fields: Mapping[str, Any] | None, phases: type[BasePhase]) -> Ending | None:
+        """Read the form of the API."""
+        return Ending(phases(fields["phase"]), fields["reason"], fields["message"]) if fields else None
+
+
+@dataclass(kw_only=True)
+class Status(ABC):
+    """What the operator knows and has decided; everything that must survive its own restart.
+
+    Parameters
+    ----------
+    generation
+        Of the object that is being reconciled; becomes ``observedGeneration``.
+    now
+        Time of this pass.
+    phase, message
+        For people.
+    conditions
+        Of the types of this kind.
+    outcome
+        The end that is decided and not yet carried out.
+    completion_time
+        When the object ended.
+    """
+
+    generation: int
+    now: datetime
+    phase: BasePhase
+    message: str = ""
+    conditions: Conditions
+    outcome: Ending | None = None
+    completion_time: datetime | None = None
+
+    def set(self, type_: str, status: str, reason: str, message: str = "") -> None:
+        """Set a condition at the time of this pass."""
+        self.conditions.set(type_, status, reason, message, time=self.now, generation=self.generation)
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more will happen to this object."""
+        return self.conditions.is_true(FINISHED)
+
+    @abstractmethod
+    def as_object(self) -> dict[str, Any]:
+        """Return the form of the API, without what is not known."""

@@ -1,0 +1,22 @@
+"""Interrupt: the deadline has passed and spec.onTimeout is ForceStop."""
+
+from __future__ import annotations
+
+from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, ended
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.steps.scale_down import scale_down
+
+__all__ = ["run"]
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Suspend the application undrained; the ending never says Drained."""
+    ending = drain.status.withdrawal
+    if ending is None or ending.phase is not Phase.FORCE_STOPPED:
+        return DONE
+    if drain.application is None and not drain.status.conditions.is_true(ConditionType.SCALED_DOWN):
+        ref = drain.spec.application
+        return ended(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))
+    outcome = scale_down(drain, forced=True)
+    return Ended(ending) if outcome == DONE else outcome

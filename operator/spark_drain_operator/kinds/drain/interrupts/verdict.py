@@ -1,0 +1,52 @@
+"""Interrupt: the agent, or the application, has ended the drain."""
+
+from __future__ import annotations
+
+from spark_drain_store import DrainReport, DrainState
+
+from spark_drain_operator.applications.protocol import Application
+from spark_drain_operator.engine.outcome import DONE, Ended, Outcome
+from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.spec import DrainSpec
+from spark_drain_operator.kinds.drain.status import DrainStatus
+
+__all__ = ["decide", "run"]
+
+
+def decide(spec: DrainSpec, status: DrainStatus, application: Application | None, report: DrainReport | None) -> Ending | None:
+    """Return how the drain has ended, or None while it goes on."""
+    complete = status.conditions.is_true(ConditionType.EXECUTORS_DRAINED)
+    if status.application_uid and not complete and (application is None or application.uid != status.application_uid):
+        ref = spec.application
+        return Ending(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))
+    if report is None or (status.withdrawal is not None and status.withdrawal.phase is Phase.FORCE_STOPPED):
+        return None
+    if report.state is DrainState.REJECTED:
+        return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")
+    if report.state is DrainState.FAILED:
+        if report.reason in (Reason.DEADLINE_EXCEEDED, Reason.BATCH_STILL_RUNNING):
+            phase = Phase.FORCE_STOPPED if spec.on_timeout == "ForceStop" else Phase.TIMED_OUT
+            return Ending(phase, report.reason, report.message or "the agent gave up at the deadline")
+        return Ending(Phase.FAILED, report.reason or Phase.FAILED, report.message or "the agent could not carry out the drain")
+    if report.state is DrainState.WITHDRAWN:
+        asked = status.withdrawal
+        if asked is not None and asked.reason != Reason.WITHDRAWAL_TOO_LATE:
+            return asked
+        return Ending(Phase.CANCELLED, Reason.WITHDRAWN, message_of(Reason.WITHDRAWN))
+    if report.state is not DrainState.DRAINED and application is not None and application.will_not_run:
+        message = message_of(Reason.APPLICATION_ENDED, state=application.state)
+        return Ending(Phase.FAILED, Reason.APPLICATION_ENDED, message)
+    return None
+
+
+def run(drain: DrainPass) -> Outcome:
+    """End the drain as the agent says; a forced stop goes on to the step that does it."""
+    ending = decide(drain.spec, drain.status, drain.application, drain.report)
+    if ending is None:
+        return DONE
+    if ending.phase is Phase.FORCE_STOPPED:
+        drain.status.withdrawal, drain.status.withdrawal_time = ending, drain.now
+        return DONE
+    return Ended(ending)

@@ -1,0 +1,102 @@
+"""Interrupt: the drain is no longer wanted, or its time is over."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from spark_drain_store import DrainReport, WithdrawalAnswer
+
+from spark_drain_operator.applications.protocol import current_driver
+from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting
+from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.kinds.drain.limits import limits_of, reached
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.reasons import Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.status import DrainStatus
+
+__all__ = ["Answer", "decide", "run", "wanted"]
+
+
+class Answer(Enum):
+    """What becomes of a wish to end a drain."""
+
+    END = "end"
+    WAIT = "wait for the agent"
+    TOO_LATE = "too late"
+
+
+def wanted(status: DrainStatus, *, deleted: bool, cancel: bool, limit: Ending | None) -> Ending | None:
+    """Return how the drain should end now; a wish that the agent was told of stays, but a deadline overrides a wish that came too late."""
+    if status.withdrawal is not None and status.withdrawal.reason != Reason.WITHDRAWAL_TOO_LATE:
+        return status.withdrawal
+    if limit is not None and limit.reason == Reason.DEADLINE_EXCEEDED:
+        return limit
+    if status.withdrawal is not None:
+        return None
+    if deleted:
+        return Ending(Phase.CANCELLED, Reason.DELETED, message_of(Reason.DELETED))
+    if cancel:
+        return Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, message_of(Reason.CANCEL_REQUESTED))
+    return limit
+
+
+def decide(ending: Ending, report: DrainReport | None, *, malformed: bool, notified: bool, driver_alive: bool) -> Answer:
+    """Return whether the drain may end.
+
+    Parameters
+    ----------
+    ending
+        How.
+    report
+        Read after the notification was marked as withdrawn: an agent that has not answered by then will see the mark before it
+        passes the point of no return.
+    malformed
+        A report exists and cannot be read.
+    notified
+        Whether a notification was ever written.
+    driver_alive
+        Whether any driver may still run a container.
+    """
+    if not notified:
+        return Answer.END
+    if report is None:
+        # Whoever wrote what cannot be read may be past the point of no return; only running out of patience ends that.
+        return Answer.WAIT if malformed and driver_alive and ending.phase is Phase.CANCELLED else Answer.END
+    if report.state.given_up:
+        return Answer.END
+    if report.state.forward_only or report.withdrawal == WithdrawalAnswer.TOO_LATE:
+        return Answer.END if ending.phase is Phase.TIMED_OUT else Answer.TOO_LATE
+    return Answer.WAIT if driver_alive else Answer.END
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Mark the notification as withdrawn and wait for the agent's answer."""
+    status = drain.status
+    limit = reached(limits_of(drain.spec, status, current_driver(drain.application), drain.report), drain)
+    ending = wanted(status, deleted=drain.deleted, cancel=drain.spec.cancel, limit=limit)
+    if ending is None:
+        return DONE
+    if ending.phase is Phase.FORCE_STOPPED:
+        status.withdrawal, status.withdrawal_time = ending, status.withdrawal_time or drain.now
+        return DONE  # the force_stop step does it; no answer of the agent is needed
+    notification = drain.notification
+    if notification is not None and not notification.withdrawn:
+        drain.update_notification(withdrawn=True)
+        drain.messages.reread_reports()
+    application = drain.application
+    answer = decide(
+        ending,
+        drain.report,
+        malformed=drain.drain_id in drain.messages.malformed,
+        notified=notification is not None or bool(status.drain_id),
+        driver_alive=application is not None and application.driver_alive,
+    )
+    if answer is Answer.END:
+        return Ended(ending)
+    status.withdrawal_time = status.withdrawal_time or drain.now
+    if answer is Answer.TOO_LATE:
+        message = f"{ending.message}; {message_of(Reason.WITHDRAWAL_TOO_LATE)}"
+        status.withdrawal = Ending(Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE, message)
+        return DONE
+    status.withdrawal = ending
+    return Waiting(drain.settings.resync_seconds, f"{ending.message}; waiting for the agent to undo the drain")

@@ -1,0 +1,130 @@
+"""What the engine has to know of PipelineDrains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from spark_drain_operator.applications import adapters, find_adapter
+from spark_drain_operator.applications.protocol import current_driver
+from spark_drain_operator.engine.kind import Kind
+from spark_drain_operator.engine.outcome import Outcome
+from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.engine.story import Told
+from spark_drain_operator.kinds.drain import progress
+from spark_drain_operator.kinds.drain.interrupts import INTERRUPTS
+from spark_drain_operator.kinds.drain.limits import limits_of, next_limit
+from spark_drain_operator.kinds.drain.messages import Messages, forget_notification
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.phases import mark_pending, phase_of, settle
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.spec import RESOURCE, DrainSpec
+from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_operator.kinds.drain.steps import LAST_STEPS, STEPS
+from spark_drain_operator.kinds.drain.story import story
+from spark_drain_operator.settings import Settings
+from spark_drain_operator.storage import Cluster
+
+__all__ = ["DrainKind"]
+
+
+class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
+    """PipelineDrains.
+
+    Parameters
+    ----------
+    cluster
+        The API server.
+    settings
+        Of the installation.
+    """
+
+    resource = RESOURCE
+    rejected = Phase.REJECTED
+
+    def __init__(self, cluster: Cluster, settings: Settings) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._adapters = adapters(cluster)
+
+    def parse(self, spec: Mapping[str, Any]) -> DrainSpec:
+        """See `Kind.parse`."""
+        return DrainSpec.parse(spec)
+
+    def read_status(self, body: Mapping[str, Any], now: datetime) -> DrainStatus:
+        """See `Kind.read_status`."""
+        return DrainStatus.read(body, now)
+
+    def inadmissible(self, spec: DrainSpec) -> Ending | None:
+        """See `Kind.inadmissible`."""
+        ref = spec.application
+        if find_adapter(self._adapters, ref) is None:
+            supported = ", ".join(f"{adapter.api_version}/{adapter.kind}" for adapter in self._adapters)
+            message = message_of(Reason.UNSUPPORTED_APPLICATION, apiVersion=ref.api_version, kind=ref.kind, supported=supported)
+            return Ending(Phase.REJECTED, Reason.UNSUPPORTED_APPLICATION, message)
+        if spec.after_drain == "Delete" and not self._settings.allow_delete:
+            return Ending(Phase.REJECTED, Reason.DELETE_NOT_ALLOWED, message_of(Reason.DELETE_NOT_ALLOWED))
+        return None
+
+    def observe(self, body: dict[str, Any], spec: DrainSpec, status: DrainStatus) -> DrainPass:
+        """See `Kind.observe`."""
+        adapter = find_adapter(self._adapters, spec.application)
+        assert adapter is not None
+        namespace, ref = body["metadata"]["namespace"], spec.application
+        # Messages first: ConfigMaps that went with their application must not look as if somebody had removed the notification.
+        messages = Messages.read(self._cluster.channels.open(namespace, ref.kind, ref.name))
+        drain = DrainPass(
+            cluster=self._cluster,
+            settings=self._settings,
+            body=body,
+            spec=spec,
+            status=status,
+            adapter=adapter,
+            application=adapter.observe(namespace, ref.name),
+            messages=messages,
+        )
+        status.plan = spec.plan()
+        if drain.report is not None:
+            progress.fill(status, drain.report)
+        if drain.application is not None and drain.complete and drain.application.uid != status.application_uid:
+            drain.application = None  # the next one of that name is not ours to stop
+        if drain.application is not None:
+            status.application_state = drain.application.state
+        return drain
+
+    def steps(self, current: DrainPass) -> Iterable[Callable[[DrainPass], Outcome]]:
+        """See `Kind.steps`."""
+        return LAST_STEPS if current.complete and current.application is None else (*INTERRUPTS, *STEPS)
+
+    def begun(self, current: DrainPass) -> bool:
+        """See `Kind.begun`."""
+        return current.notification is not None or bool(current.status.drain_id)
+
+    def mark(self, current: DrainPass, message: str, *, ends: bool) -> None:
+        """See `Kind.mark`."""
+        status = current.status
+        status.phase = phase_of(current.spec, status, current.report)
+        mark_pending(status, message)
+        malformed = current.messages.malformed.get(current.drain_id)
+        if malformed is not None and not ends:
+            status.set(ConditionType.STALLED, "True", Reason.MALFORMED_REPORT, malformed)
+
+    def seconds_to_limit(self, current: DrainPass) -> float | None:
+        """See `Kind.seconds_to_limit`; a drain that is being withdrawn has none."""
+        if current.status.withdrawal is not None:
+            return None
+        return next_limit(limits_of(current.spec, current.status, current_driver(current.application), current.report), current.now)
+
+    def forget(self, body: Mapping[str, Any], spec: DrainSpec) -> None:
+        """See `Kind.forget`."""
+        metadata, ref = body["metadata"], spec.application
+        forget_notification(self._cluster.channels.open(metadata["namespace"], ref.kind, ref.name), metadata["uid"])
+
+    def conclude(self, status: DrainStatus, ending: Ending) -> None:
+        """See `Kind.conclude`."""
+        settle(status, ending)
+
+    def story(self, before: DrainStatus, after: DrainStatus) -> list[Told]:
+        """See `Kind.story`."""
+        return story(before, after)

@@ -1,0 +1,74 @@
+"""Notifications and reports of one application, as one pass reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_drain_store import Channel, DrainNotification, DrainReport
+from spark_drain_store.drains import read_notifications, read_reports
+
+__all__ = ["Messages", "forget_notification"]
+
+
+@dataclass(kw_only=True)
+class Messages:
+    """Both ConfigMaps of the application as they were read.
+
+    Parameters
+    ----------
+    channel
+        Where they were read from.
+    notifications, reports
+        By drain id.
+    requests_version
+        Guards the next write; "" where the ConfigMap does not exist.
+    reports_exist
+        Whether the agent finds a ConfigMap to write to.
+    malformed
+        Drain id to what is wrong with its report.
+    """
+
+    channel: Channel
+    notifications: dict[str, DrainNotification]
+    reports: dict[str, DrainReport]
+    requests_version: str
+    reports_exist: bool
+    malformed: Mapping[str, str]
+
+    @classmethod
+    def read(cls, channel: Channel) -> Messages:
+        """Read requests first: a report that is missing afterwards had not been written when the requests were as they are."""
+        requests, reports = channel.requests.read(), channel.reports.read()
+        found, sentences = read_reports(reports)
+        unreadable = [key for key in reports.entries if key not in found]
+        return cls(
+            channel=channel,
+            notifications=dict(read_notifications(requests)[0]),
+            reports=dict(found),
+            requests_version=requests.version,
+            reports_exist=bool(reports.version),
+            malformed=dict(zip(unreadable, sentences, strict=True)),
+        )
+
+    def write(self, notification: DrainNotification) -> None:
+        """Write a notification if nobody has written the requests since they were read (`spark_drain_store.ConflictError`)."""
+        changes = {notification.drain_id: notification.to_json()}
+        self.requests_version = self.channel.requests.write(changes, if_version=self.requests_version)
+        self.notifications[notification.drain_id] = notification
+
+    def reread_reports(self) -> None:
+        """Read the reports again, after a write to the requests."""
+        fresh = Messages.read(self.channel)
+        self.reports, self.malformed = fresh.reports, fresh.malformed
+
+
+def forget_notification(channel: Channel, drain_id: str) -> None:
+    """Remove the notification, and the reports of earlier drains; the last report stays for people."""
+    requests = channel.requests.read()
+    if drain_id in requests.entries:
+        channel.requests.write({drain_id: None})
+    wanted = {drain_id, *read_notifications(requests)[0]}
+    old = {key: None for key in channel.reports.read().entries if key not in wanted}
+    if old:
+        channel.reports.write(old)

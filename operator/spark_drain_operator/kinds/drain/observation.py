@@ -1,0 +1,97 @@
+"""One pass over one drain: what was asked, what is known, what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from spark_drain_store import DrainNotification, DrainReport
+
+from spark_drain_operator.applications.protocol import Application, ApplicationAdapter
+from spark_drain_operator.kinds.drain.messages import Messages
+from spark_drain_operator.kinds.drain.reasons import ConditionType
+from spark_drain_operator.kinds.drain.spec import DrainSpec
+from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_operator.settings import Settings
+from spark_drain_operator.storage import Cluster
+
+__all__ = ["DrainPass"]
+
+
+@dataclass(kw_only=True)
+class DrainPass:
+    """Everything a step needs.
+
+    Parameters
+    ----------
+    cluster, settings
+        The world.
+    body
+        The PipelineDrain as last read.
+    spec, status
+        The same, understood; steps change ``status``, it is written once.
+    adapter
+        Of the application's kind.
+    application
+        As seen in this pass; None where there is none.
+    messages
+        As read in this pass.
+    """
+
+    cluster: Cluster
+    settings: Settings
+    body: dict[str, Any]
+    spec: DrainSpec
+    status: DrainStatus
+    adapter: ApplicationAdapter
+    application: Application | None
+    messages: Messages
+
+    @property
+    def namespace(self) -> str:
+        """Of drain and application."""
+        return str(self.body["metadata"]["namespace"])
+
+    @property
+    def name(self) -> str:
+        """Of the PipelineDrain."""
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def drain_id(self) -> str:
+        """Of the notification: the PipelineDrain's uid, so that a restarted operator finds what it wrote instead of writing it twice."""
+        return str(self.body["metadata"]["uid"])
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the PipelineDrain is being deleted."""
+        return bool(self.body["metadata"].get("deletionTimestamp"))
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of the application is needed any more."""
+        return self.status.conditions.is_true(ConditionType.EXECUTORS_DRAINED)
+
+    @property
+    def now(self) -> datetime:
+        """Time of this pass."""
+        return self.status.now
+
+    @property
+    def notification(self) -> DrainNotification | None:
+        """This drain's request, as the store has it."""
+        return self.messages.notifications.get(self.drain_id)
+
+    @property
+    def report(self) -> DrainReport | None:
+        """The agent's answer."""
+        return self.messages.reports.get(self.drain_id)
+
+    def update_notification(self, **changes: Any) -> None:
+        """Change fields of the notification, where it exists and they differ."""
+        notification = self.notification
+        if notification is not None:
+            changed = replace(notification, **changes)
+            if changed != notification:
+                self.messages.write(changed)

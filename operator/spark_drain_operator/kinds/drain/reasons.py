@@ -1,0 +1,165 @@
+"""Every phase, condition, reason and message of the API, in one place."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from spark_drain_store import reasons as report_reasons
+
+from spark_drain_operator.engine import conditions
+from spark_drain_operator.engine.status import BasePhase
+
+__all__ = ["ConditionType", "Phase", "Reason", "message_of"]
+
+
+class Phase(BasePhase):
+    """One word for people; the terminal ones are also reasons of the condition Finished."""
+
+    PENDING = "Pending"
+    AWAITING_APPROVAL = "AwaitingApproval"
+    ACKNOWLEDGED = "Acknowledged"
+    STOPPING = "Stopping"
+    FLUSHING = "Flushing"
+    REPORTING = "Reporting"
+    SCALING_DOWN = "ScalingDown"
+    DRAINED = "Drained"
+    NOTHING_TO_DRAIN = "NothingToDrain"
+    PLANNED = "Planned"
+    TIMED_OUT = "TimedOut"
+    FORCE_STOPPED = "ForceStopped"
+    CANCELLED = "Cancelled"
+    FAILED = "Failed"
+    ABANDONED = "Abandoned"
+    REJECTED = "Rejected"
+    EXPIRED = "Expired"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the drain has ended."""
+        return self in _TERMINAL
+
+    @property
+    def successful(self) -> bool:
+        """Whether the drain has ended as it was asked to."""
+        return self in (Phase.DRAINED, Phase.NOTHING_TO_DRAIN, Phase.PLANNED)
+
+
+_TERMINAL = frozenset(list(Phase)[list(Phase).index(Phase.DRAINED) :])
+
+
+class ConditionType(StrEnum):
+    """Conditions in the order in which they become true."""
+
+    ACCEPTED = conditions.ACCEPTED
+    ACKNOWLEDGED = "Acknowledged"
+    SOURCES_STOPPED = "SourcesStopped"
+    FLUSHED = "Flushed"
+    EXECUTORS_DRAINED = "ExecutorsDrained"
+    SCALED_DOWN = "ScaledDown"
+    SUCCEEDED = conditions.SUCCEEDED
+    FINISHED = conditions.FINISHED
+    RECONCILING = conditions.RECONCILING
+    STALLED = conditions.STALLED
+
+
+class Reason(StrEnum):
+    """Reasons of conditions that are not phases. Reasons that the agent chooses are passed on as they are."""
+
+    # Accepted
+    ACCEPTED = "Accepted"
+    APPLICATION_NOT_FOUND = "ApplicationNotFound"
+    APPLICATION_NOT_RUNNING = "ApplicationNotRunning"
+    UNSUPPORTED_APPLICATION = "UnsupportedApplication"
+    INVALID_SPEC = conditions.INVALID_SPEC
+    DELETE_NOT_ALLOWED = "DeleteNotAllowed"
+    STALE_RUN_ID = "StaleRunId"
+    DRAIN_ALREADY_ACTIVE = "DrainAlreadyActive"
+    WAITING_FOR_DRIVER = "WaitingForDriver"
+    WAITING_FOR_PLAN = "WaitingForPlan"
+    # Acknowledged
+    AGENT_ANSWERED = "AgentAnswered"
+    WAITING_FOR_AGENT = "WaitingForAgent"
+    AGENT_NOT_RESPONDING = "AgentNotResponding"
+    # progress
+    IN_PROGRESS = conditions.IN_PROGRESS
+    NOT_YET = conditions.NOT_YET
+    COMPLETED = "Completed"
+    EXECUTORS_UNACCOUNTED = "ExecutorsUnaccounted"
+    DRIVER_UNCONFIRMED = "DriverUnconfirmed"
+    NOT_REQUESTED = "NotRequested"
+    SCALE_DOWN_REQUESTED = "ScaleDownRequested"
+    WAITING_FOR_PODS = "WaitingForPods"
+    APPLICATION_SUSPENDED = "ApplicationSuspended"
+    APPLICATION_DELETED = "ApplicationDeleted"
+    APPLICATION_ENDED = "ApplicationEnded"
+    SUSPEND_NOT_STORED = "SuspendNotStored"
+    # endings
+    DEADLINE_EXCEEDED = report_reasons.DEADLINE_EXCEEDED
+    BATCH_STILL_RUNNING = report_reasons.BATCH_STILL_RUNNING
+    CANCEL_REQUESTED = "CancelRequested"
+    DELETED = "Deleted"
+    NOTIFICATION_REMOVED = "NotificationRemoved"
+    WITHDRAWN = report_reasons.WITHDRAWN
+    APPLICATION_GONE = "ApplicationGone"
+    EXPIRED = "Expired"
+    # Stalled
+    FLUSH_STALLED = "FlushStalled"
+    MALFORMED_REPORT = "MalformedReport"
+    RESULT_NAME_TAKEN = "ResultNameTaken"
+    WITHDRAWAL_TOO_LATE = "WithdrawalTooLate"
+    NOT_STALLED = conditions.NOT_STALLED
+
+
+_MESSAGES: dict[str, str] = {
+    Reason.ACCEPTED: "the application can be drained; the agent checks its queries next",
+    Reason.APPLICATION_NOT_FOUND: "there is no {kind} {name!r} in namespace {namespace!r}",
+    Reason.APPLICATION_NOT_RUNNING: "{kind} {name!r} is not running (state {state}) and spec.ifNotRunning is Reject",
+    Reason.UNSUPPORTED_APPLICATION: (
+        "applicationRef {apiVersion}/{kind} is not supported yet; supported: {supported}. Request a drain from the agent "
+        "directly: python -m spark_drain_store drain write"
+    ),
+    Reason.DELETE_NOT_ALLOWED: (
+        "spec.afterDrain is Delete, which this operator does not allow; use Suspend, or install the operator with --allow-delete"
+    ),
+    Reason.STALE_RUN_ID: (
+        "spec.runId is {wanted!r}, but the application's run is {found!r}; create a PipelineDrain for that run, or without runId"
+    ),
+    Reason.DRAIN_ALREADY_ACTIVE: "{other} is draining this application; wait until it ends, or cancel it, then create this one again",
+    Reason.WAITING_FOR_DRIVER: "waiting for a running driver of {kind} {name!r} (state {state})",
+    Reason.WAITING_FOR_PLAN: "waiting for {other}, which is planning a drain of the same application",
+    Reason.AGENT_ANSWERED: "the agent of run {run} has responded",
+    Reason.WAITING_FOR_AGENT: "waiting for the agent of run {run} (driver pod {pod}) to respond, until {until}",
+    Reason.AGENT_NOT_RESPONDING: (
+        "no agent responded within {seconds} s; the application was not touched. Is spark_drain_agent part of the driver's command, and "
+        "may its service account read and write the ConfigMaps {requests} and {reports}?{detail}"
+    ),
+    Reason.DRIVER_UNCONFIRMED: "the final report does not come from the live driver: {detail}",
+    Reason.EXECUTORS_UNACCOUNTED: "running executors that are not in the agent's report: {executors}",
+    Reason.NOT_REQUESTED: "spec.afterDrain is Keep",
+    Reason.SCALE_DOWN_REQUESTED: "requested scale-down of the application",
+    Reason.WAITING_FOR_PODS: "waiting for {count} pods of the application to terminate: {pods}",
+    Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods runs",
+    Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
+    Reason.APPLICATION_ENDED: (
+        "the driver ended (application state {state}) before the drain was complete; start the same version again to complete it"
+    ),
+    Reason.SUSPEND_NOT_STORED: (
+        "the API server dropped spec.suspend of the application: its CustomResourceDefinition is too old; apply that of the installed "
+        "operator"
+    ),
+    Reason.DEADLINE_EXCEEDED: "not finished within timeoutSeconds ({seconds} s); {state}",
+    Reason.CANCEL_REQUESTED: "spec.cancel was set",
+    Reason.DELETED: "the PipelineDrain was deleted",
+    Reason.NOTIFICATION_REMOVED: "the drain notification was removed from ConfigMap {requests}",
+    Reason.WITHDRAWN: "the drain was withdrawn in the metadata store",
+    Reason.APPLICATION_GONE: "{kind} {name!r} has been deleted, or replaced by another of the same name",
+    Reason.EXPIRED: "the drain had not begun by spec.expirationTime ({time})",
+    Reason.RESULT_NAME_TAKEN: "ConfigMap {name}, where the result is kept, exists and does not belong to this drain; delete or rename it",
+    Reason.WITHDRAWAL_TOO_LATE: "the flush has begun; the drain runs to completion",
+    Reason.NOT_STALLED: "",
+}
+
+
+def message_of(reason: Reason, **fields: object) -> str:
+    """Return the message that belongs to a reason."""
+    return _MESSAGES[reason].format(**fields)

@@ -1,0 +1,132 @@
+"""The spec of a PipelineDrain with its defaults resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from spark_drain_operator.applications.protocol import ApplicationRef
+from spark_drain_operator.clock import parse_time
+from spark_drain_operator.engine.kind import InvalidSpecError
+from spark_drain_operator.storage.own_objects import GROUP, Resource
+
+__all__ = ["RESOURCE", "DrainSpec"]
+
+
+RESOURCE = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/drain")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrainSpec:
+    """What was asked.
+
+    Parameters
+    ----------
+    application
+        What is drained.
+    run_id
+        The only run that is meant, or None.
+    options
+        What the agent is asked for beside the mode, only what the spec says; see `spark_drain_store.DrainOptions`.
+    mode, execution, if_not_running, on_timeout, after_drain
+        Policies, defaults resolved.
+    cancel, approved
+        The two switches.
+    acknowledge_timeout, timeout, ttl
+        Seconds; ``ttl`` None keeps the object.
+    expiration
+        UTC time, or None.
+    """
+
+    application: ApplicationRef
+    run_id: str | None = None
+    mode: str = "Drain"
+    options: Mapping[str, str]
+    execution: str = "Immediate"
+    if_not_running: str = "Wait"
+    on_timeout: str = "Fail"
+    after_drain: str = "Suspend"
+    cancel: bool = False
+    approved: bool = False
+    acknowledge_timeout: int = 60
+    timeout: int = 1800
+    ttl: int | None = None
+    expiration: datetime | None = None
+
+    @classmethod
+    def parse(cls, spec: Mapping[str, Any]) -> DrainSpec:
+        """Read the ``spec`` of an object that the API server has validated.
+
+        Raises
+        ------
+        InvalidSpecError
+            A field is missing or has another form.
+        """
+        try:
+            ref = spec["applicationRef"]
+            return cls(
+                application=ApplicationRef(ref["apiVersion"], ref["kind"], ref["name"]),
+                run_id=spec.get("runId"),
+                mode=spec.get("mode", "Drain"),
+                options=_options(spec),
+                execution=spec.get("execution", "Immediate"),
+                if_not_running=spec.get("ifNotRunning", "Wait"),
+                on_timeout=spec.get("onTimeout", "Fail"),
+                after_drain=spec.get("afterDrain", "Suspend"),
+                cancel=bool(spec.get("cancel", False)),
+                approved=bool(spec.get("approved", False)),
+                acknowledge_timeout=int(spec.get("acknowledgeTimeoutSeconds", 60)),
+                timeout=int(spec.get("timeoutSeconds", 1800)),
+                ttl=None if spec.get("ttlSecondsAfterFinished") is None else int(spec["ttlSecondsAfterFinished"]),
+                expiration=None if spec.get("expirationTime") is None else parse_time(spec["expirationTime"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidSpecError(
+                f"spec cannot be read ({type(error).__name__}: {error}); apply the CustomResourceDefinition of this operator's version"
+            ) from error
+
+    def plan(self) -> dict[str, Any]:
+        """Return ``status.plan``: the policies in force."""
+        plan: dict[str, Any] = {
+            "mode": self.mode,
+            "stateLossPolicy": self.options.get("stateLossPolicy", "Refuse"),
+            "execution": self.execution,
+            "ifNotRunning": self.if_not_running,
+            "onTimeout": self.on_timeout,
+            "afterDrain": self.after_drain,
+            "acknowledgeTimeoutSeconds": self.acknowledge_timeout,
+            "timeoutSeconds": self.timeout,
+        }
+        if self.mode != "Stop":
+            plan["incompleteWindows"] = self.options.get("incompleteWindows.policy", "Emit")
+            plan["checkpoint"] = self.options.get("checkpoint.policy", "Auto")
+        return plan
+
+
+_OPTIONS = {
+    "incompleteWindows.policy": ("incompleteWindows", "policy"),
+    "incompleteWindows.sideOutput.path": ("incompleteWindows", "sideOutput", "path"),
+    "incompleteWindows.sideOutput.format": ("incompleteWindows", "sideOutput", "format"),
+    "checkpoint.policy": ("checkpoint", "policy"),
+    "checkpoint.acceptBatchIdRestart": ("checkpoint", "acceptBatchIdRestart"),
+    "checkpoint.retainArchives": ("checkpoint", "retainArchives"),
+    "stateLossPolicy": ("stateLossPolicy",),
+    "stateExport.path": ("stateExport", "path"),
+    "execution": ("execution",),
+    "afterDrain": ("afterDrain",),
+}
+
+
+def _options(spec: Mapping[str, Any]) -> dict[str, str]:
+    options = {}
+    for name, path in _OPTIONS.items():
+        value: Any = spec
+        for part in path:
+            value = value.get(part) if value is not None else None
+        if value is not None:
+            options[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    if spec.get("queries"):
+        options["queries"] = ",".join(spec["queries"])
+    return options

@@ -1,0 +1,112 @@
+"""The status of a PipelineDrain: read, changed during a pass, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from spark_drain_operator.clock import format_time, parse_time
+from spark_drain_operator.engine.conditions import MAX_MESSAGE, Condition, Conditions
+from spark_drain_operator.engine.status import BasePhase, Ending, Status
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase
+
+__all__ = ["DrainStatus"]
+
+
+_TYPES = tuple(ConditionType)
+
+
+def _time(text: str | None) -> datetime | None:
+    return parse_time(text) if text else None
+
+
+@dataclass(kw_only=True)
+class DrainStatus(Status):
+    """What a drain's status has beside that of every kind."""
+
+    phase: BasePhase = Phase.PENDING
+    conditions: Conditions = field(default_factory=lambda: Conditions(_TYPES))
+    plan: dict[str, Any] = field(default_factory=dict)
+    application_uid: str = ""
+    application_state: str = ""
+    run_id: str = ""
+    driver_pod_name: str = ""
+    driver_pod_uid: str = ""
+    drain_id: str = ""
+    notification_attempt: int = 0
+    notification_time: datetime | None = None
+    withdrawal: Ending | None = None
+    withdrawal_time: datetime | None = None
+    scale_down_time: datetime | None = None
+    scale_down_state: str = ""
+    progress: dict[str, Any] = field(default_factory=dict)
+    queries: list[dict[str, Any]] = field(default_factory=list)
+    executor_exceptions: list[dict[str, Any]] = field(default_factory=list)
+    start_time: datetime | None = None
+    timings: list[dict[str, Any]] = field(default_factory=list)
+    result_name: str = ""
+
+    @classmethod
+    def read(cls, body: Mapping[str, Any], now: datetime) -> DrainStatus:
+        """Read the status of an object; a new object has an empty one."""
+        status = body.get("status") or {}
+        application, run = status.get("application") or {}, status.get("run") or {}
+        notification, scale_down = status.get("notification") or {}, status.get("scaleDown") or {}
+        withdrawal = status.get("withdrawal") or {}
+        return cls(
+            generation=body["metadata"].get("generation", 0),
+            now=now,
+            phase=Phase(status.get("phase", Phase.PENDING)),
+            message=status.get("message", ""),
+            conditions=Conditions(_TYPES, (Condition.from_object(item) for item in status.get("conditions") or [])),
+            plan=dict(status.get("plan") or {}),
+            application_uid=application.get("uid", ""),
+            application_state=application.get("state", ""),
+            run_id=run.get("id", ""),
+            driver_pod_name=run.get("driverPodName", ""),
+            driver_pod_uid=run.get("driverPodUID", ""),
+            drain_id=notification.get("uuid", ""),
+            notification_attempt=notification.get("attempt", 0),
+            notification_time=_time(notification.get("createdAt")),
+            withdrawal=Ending.from_object(withdrawal, Phase),
+            withdrawal_time=_time(withdrawal.get("requestedAt")),
+            scale_down_time=_time(scale_down.get("requestedAt")),
+            scale_down_state=scale_down.get("applicationState", ""),
+            outcome=Ending.from_object(status.get("outcome"), Phase),
+            progress=dict(status.get("progress") or {}),
+            queries=list(status.get("queries") or []),
+            executor_exceptions=list(status.get("executorExceptions") or []),
+            start_time=_time(status.get("startTime")),
+            completion_time=_time(status.get("completionTime")),
+            timings=list(status.get("timings") or []),
+            result_name=(status.get("resultRef") or {}).get("name", ""),
+        )
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the form of the API, without what is not known."""
+        status: dict[str, Any] = {
+            "observedGeneration": self.generation,
+            "phase": str(self.phase),
+            "message": self.message[:MAX_MESSAGE],
+            "conditions": [condition.as_object() for condition in self.conditions],
+            "plan": self.plan,
+            "application": _known(uid=self.application_uid, state=self.application_state),
+            "run": _known(id=self.run_id, driverPodName=self.driver_pod_name, driverPodUID=self.driver_pod_uid),
+            "notification": _known(uuid=self.drain_id, attempt=self.notification_attempt, createdAt=self.notification_time),
+            "withdrawal": self.withdrawal and {**self.withdrawal.as_object(), **_known(requestedAt=self.withdrawal_time)},
+            "scaleDown": _known(requestedAt=self.scale_down_time, applicationState=self.scale_down_state),
+            "outcome": self.outcome and self.outcome.as_object(),
+            "progress": self.progress,
+            "queries": self.queries,
+            "executorExceptions": self.executor_exceptions,
+            "timings": self.timings,
+            "resultRef": _known(name=self.result_name),
+            **_known(startTime=self.start_time, completionTime=self.completion_time),
+        }
+        return {name: value for name, value in status.items() if value not in (None, "", {}, [])}
+
+
+def _known(**fields: Any) -> dict[str, Any]:
+    return {name: format_time(value) if isinstance(value, datetime) else value for name, value in fields.items() if value}

@@ -1,0 +1,31 @@
+"""The steps of a drain, one per module, in the order in which they are gone through."""
+
+from spark_drain_operator.kinds.drain.steps import (
+    acknowledge,
+    approve,
+    complete,
+    confirm_executors,
+    find_run,
+    flush,
+    keep_result,
+    request,
+    scale_down,
+    stop_sources,
+)
+
+__all__ = ["LAST_STEPS", "STEPS"]
+
+LAST_STEPS = (scale_down.run, complete.run)
+"""All that is left when the application is gone: with it its ConfigMaps go, there is no report any more, and none is needed."""
+
+STEPS = (
+    find_run.run,
+    request.run,
+    acknowledge.run,
+    approve.run,
+    stop_sources.run,
+    flush.run,
+    confirm_executors.run,
+    keep_result.run,
+    *LAST_STEPS,
+)

@@ -1,0 +1,55 @@
+"""Step: the plan is carried out, waits for approval, or was all that was asked for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+
+from spark_drain_store import DrainReport, DrainState, reasons
+
+from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.reasons import Phase
+from spark_drain_operator.kinds.drain.spec import DrainSpec
+
+__all__ = ["Go", "decide", "run"]
+
+
+class Go(Enum):
+    """Whether to go on."""
+
+    GO = "go"
+    PLANNING = "planning"
+    PLANNED = "planned"
+    ASK = "ask"
+
+
+def decide(spec: DrainSpec, report: DrainReport) -> Go:
+    """Return whether the drain may go on after its acknowledgement."""
+    if spec.execution == "PlanOnly":
+        return Go.PLANNED if report.reason == reasons.PLANNED or report.state is not DrainState.ACKNOWLEDGED else Go.PLANNING
+    if spec.execution == "AfterApproval" and not spec.approved and report.state is DrainState.ACKNOWLEDGED:
+        return Go.ASK
+    return Go.GO
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Start the clock of timeoutSeconds and tell the agent; a changed timeout is told again."""
+    report, status = drain.report, drain.status
+    assert report is not None
+    match decide(drain.spec, report):
+        case Go.PLANNING:
+            status.start_time = status.start_time or drain.now
+            return Waiting(drain.settings.resync_seconds, "the agent is planning the drain")
+        case Go.PLANNED:
+            return ended(Phase.PLANNED, Phase.PLANNED, report.message or f"planned {len(report.queries)} queries; nothing was touched")
+        case Go.ASK:
+            return Waiting(drain.settings.resync_seconds, f"planned {len(report.queries)} queries; set spec.approved to carry out the plan")
+        case Go.GO:
+            status.start_time = status.start_time or drain.now
+            if not report.state.beyond_return:
+                drain.update_notification(
+                    deadline=status.start_time + timedelta(seconds=drain.spec.timeout),
+                    approved=drain.spec.approved,
+                )
+    return DONE

@@ -1,0 +1,115 @@
+"""Step: every executor has reported, and the cluster agrees with the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, DrainReport, DrainState, ExecutorState
+from spark_drain_store.ranges import parse_ranges
+
+from spark_drain_operator.applications.protocol import Application
+from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Reason, message_of
+
+__all__ = ["Driver", "confirm_driver", "run", "unaccounted"]
+
+_RECHECK_SECONDS = 5.0
+_SHOWN = 10
+
+
+class Driver(Enum):
+    """What is known of the driver that reported."""
+
+    CONFIRMED = "confirmed"
+    """It is the live one."""
+    GONE = "gone"
+    """No driver is alive, and none will come by itself."""
+    OTHER = "other"
+    """Another one is alive, or on its way: its agent will report."""
+
+
+def confirm_driver(application: Application | None, report: DrainReport) -> tuple[Driver, str]:
+    """Compare the final report's author with the live driver; the text says what is wrong."""
+    if application is None or application.will_not_run:
+        return Driver.GONE, ""
+    driver = application.serving_driver
+    if driver is None:
+        return Driver.OTHER, f"no driver is running (application state {application.state}); waiting for the report of the next one"
+    if not report.driver_pod_uid:
+        return Driver.OTHER, (
+            "it does not say which pod wrote it; mount a service account token into the driver, or set SPARK_DRAIN_POD_UID through the "
+            "downward API"
+        )
+    run_id = report.runs[-1] if report.runs else ""
+    if driver.uid != report.driver_pod_uid or driver.run_id != run_id:
+        return Driver.OTHER, (
+            f"it is from run {run_id or 'unknown'}, pod uid {report.driver_pod_uid}; running is {driver.run_id}, pod uid {driver.uid}; "
+            "waiting for its report"
+        )
+    return Driver.CONFIRMED, ""
+
+
+def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
+    """Return the live executors that the report does not know.
+
+    A report that accounts for every executor of the last commit leaves only those that joined later: they have had no task of any query,
+    and are idle. Where its list of exceptions may be cut, those with an id above every reported one, since ids grow.
+    """
+    drained = parse_ranges(report.executors_drained)
+    excepted = {exception.id for exception in report.executor_exceptions if exception.state != ExecutorState.SILENT}
+    complete = report.executors_expected <= _count(drained) + len(excepted)
+    cut = len(report.executor_exceptions) >= MOST_EXECUTOR_EXCEPTIONS
+    silent = {exception.id for exception in report.executor_exceptions} - excepted
+    highest = max(
+        [last for _, last in drained] + [int(item.id) for item in report.executor_exceptions if item.id.isdigit()],
+        default=-1,
+    )
+    missing = []
+    for executor in live:
+        known = executor.isdigit() and any(first <= int(executor) <= last for first, last in drained)
+        newer = executor.isdigit() and complete and executor not in silent and (not cut or int(executor) > highest)
+        if not known and executor not in excepted and not newer:
+            missing.append(executor)
+    return sorted(missing, key=lambda text: (len(text), text))
+
+
+def _shown(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_SHOWN]) + (f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else "")
+
+
+def _count(ranges: list[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in ranges)
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Cross-check the final report with the pods; once scaling down has been asked for, the pods are going."""
+    report, status, application = drain.report, drain.status, drain.application
+    assert report is not None
+    if report.state is not DrainState.DRAINED:
+        message = report.message or f"{status.progress.get('executors', '0/0')} executors have reported"
+        status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.IN_PROGRESS, message)
+        return Waiting(drain.settings.resync_seconds, message)
+    if status.scale_down_time is not None and (application is None or application.suspend_requested or drain.spec.after_drain == "Delete"):
+        return DONE
+    author, detail = confirm_driver(application, report)
+    if author is Driver.OTHER:
+        message = message_of(Reason.DRIVER_UNCONFIRMED, detail=detail)
+        status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.DRIVER_UNCONFIRMED, message)
+        return Waiting(_RECHECK_SECONDS, message)
+    missing: list[str] = []
+    if author is Driver.CONFIRMED:
+        pods = drain.adapter.executors(drain.namespace, report.runs[-1])
+        missing = unaccounted(report, [pod.executor_id for pod in pods])
+    if missing:
+        message = message_of(Reason.EXECUTORS_UNACCOUNTED, executors=_shown(missing))
+        status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.EXECUTORS_UNACCOUNTED, message)
+        return Waiting(_RECHECK_SECONDS, message)
+    if not status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
+        message = f"{status.progress.get('executors', '0/0')} executors reported drained, every running one included"
+        pending = drain.adapter.pending_executors(drain.namespace, report.runs[-1]) if author is Driver.CONFIRMED else ()
+        if pending:
+            message += f"; never started, so idle: {_shown([pod.executor_id for pod in pending])}"
+        status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
+    return DONE

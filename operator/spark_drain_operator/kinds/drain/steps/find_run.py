@@ -1,0 +1,53 @@
+"""Step: the driver that is to be drained."""
+
+from __future__ import annotations
+
+from spark_drain_operator.applications.protocol import Application, current_driver
+from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.spec import DrainSpec
+from spark_drain_operator.storage.pods import DriverPod
+
+__all__ = ["decide", "run"]
+
+
+def decide(spec: DrainSpec, application: Application | None, namespace: str, resync: float = 30.0) -> Outcome | DriverPod:
+    """Return the driver, or what to do without one."""
+    driver = current_driver(application)
+    ref = spec.application
+    if driver is not None:
+        if spec.run_id and driver.run_id and driver.run_id != spec.run_id:
+            return ended(Phase.REJECTED, Reason.STALE_RUN_ID, message_of(Reason.STALE_RUN_ID, wanted=spec.run_id, found=driver.run_id))
+        return driver
+    if application is None:
+        state, coming = "none", False
+        missing = message_of(Reason.APPLICATION_NOT_FOUND, kind=ref.kind, name=ref.name, namespace=namespace)
+    else:
+        state, coming, missing = application.state or "New", not application.will_not_run, ""
+    if not coming and spec.if_not_running == "Succeed":
+        return ended(Phase.NOTHING_TO_DRAIN, Phase.NOTHING_TO_DRAIN, missing or f"{ref.described()} is not running (state {state})")
+    if not coming and spec.if_not_running == "Reject":
+        reason = Reason.APPLICATION_NOT_FOUND if application is None else Reason.APPLICATION_NOT_RUNNING
+        return ended(
+            Phase.REJECTED,
+            reason,
+            message_of(reason, kind=ref.kind, name=ref.name, namespace=namespace, state=state),
+        )
+    return Waiting(resync, missing or message_of(Reason.WAITING_FOR_DRIVER, kind=ref.kind, name=ref.name, state=state))
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Remember application and driver, until a notification is bound to it."""
+    application = drain.application
+    if drain.status.drain_id or drain.notification is not None:
+        return DONE
+    decision = decide(drain.spec, application, drain.namespace, drain.settings.resync_seconds)
+    if isinstance(decision, DriverPod):
+        assert application is not None
+        drain.status.application_uid = application.uid
+        return DONE
+    if isinstance(decision, Waiting):
+        reason = Reason.APPLICATION_NOT_FOUND if application is None else Reason.WAITING_FOR_DRIVER
+        drain.status.set(ConditionType.ACCEPTED, "Unknown", reason, decision.message)
+    return decision

@@ -1,0 +1,180 @@
+"""Step: the drain notification, which is also the lock of "one active drain per application"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from spark_drain_store import DrainNotification, DrainReport
+from spark_drain_store.channel import config_map_names
+
+from spark_drain_operator.applications.protocol import current_driver
+from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.spec import RESOURCE
+from spark_drain_operator.storage.pods import DriverPod
+
+__all__ = ["Action", "Decision", "blocking", "decide", "run"]
+
+
+class Action(Enum):
+    """What to do about the notification."""
+
+    KEEP = "keep"
+    WRITE = "write"
+    REBIND = "rebind"
+    WAIT_FOR_DRIVER = "wait for driver"
+    BLOCKED = "blocked"
+    WAIT_FOR_PLAN = "wait for plan"
+    STALE = "stale"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An action, and the id of the drain that stands in the way, if any."""
+
+    action: Action
+    other: str = ""
+
+
+def blocking(
+    notifications: Mapping[str, DrainNotification], reports: Mapping[str, DrainReport], drain_id: str
+) -> tuple[DrainNotification, bool] | None:
+    """Return another drain's notification that must go first, and whether it is only a plan.
+
+    One whose report says Drained still counts: its application is about to be scaled down.
+    """
+    for other in notifications.values():
+        report = reports.get(other.drain_id)
+        if other.drain_id != drain_id and (report is None or not report.state.given_up):
+            return other, other.options.get("execution") == "PlanOnly"
+    return None
+
+
+def decide(
+    *,
+    drain_id: str,
+    notifications: Mapping[str, DrainNotification],
+    reports: Mapping[str, DrainReport],
+    written_before: bool,
+    pinned_run_id: str | None,
+    driver: DriverPod | None,
+    other_driver_alive: bool,
+) -> Decision:
+    """Return what to do about the notification.
+
+    Parameters
+    ----------
+    drain_id
+        This drain's.
+    notifications, reports
+        What the store holds.
+    written_before
+        Whether the status remembers a notification.
+    pinned_run_id
+        The spec's runId.
+    driver
+        The driver that runs or is about to.
+    other_driver_alive
+        Whether an older driver has not ended yet.
+    """
+    mine = notifications.get(drain_id)
+    if mine is None and written_before:
+        return Decision(Action.REMOVED)
+    if mine is None:
+        found = blocking(notifications, reports, drain_id)
+        if found is not None:
+            return Decision(Action.WAIT_FOR_PLAN if found[1] else Action.BLOCKED, found[0].drain_id)
+        return Decision(Action.WRITE if driver is not None else Action.WAIT_FOR_DRIVER)
+    if drain_id in reports or mine.withdrawn:
+        return Decision(Action.KEEP)
+    if driver is None:
+        return Decision(Action.WAIT_FOR_DRIVER)
+    if driver.run_id and mine.run_id and driver.run_id != mine.run_id:
+        if pinned_run_id:
+            return Decision(Action.STALE)
+        # Two drivers that both think they are meant would both drain: wait for the old one's end.
+        return Decision(Action.WAIT_FOR_DRIVER if other_driver_alive else Action.REBIND)
+    return Decision(Action.KEEP)
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Write the notification once, or bind it to the application's new run while nobody has answered."""
+    application, status = drain.application, drain.status
+    driver = current_driver(application)
+    decision = decide(
+        drain_id=drain.drain_id,
+        notifications=drain.messages.notifications,
+        reports=drain.messages.reports,
+        written_before=bool(status.drain_id),
+        pinned_run_id=drain.spec.run_id,
+        driver=driver,
+        other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
+    )
+    match decision.action:
+        case Action.BLOCKED:
+            message = message_of(Reason.DRAIN_ALREADY_ACTIVE, other=_name_of(drain, decision.other))
+            return ended(Phase.REJECTED, Reason.DRAIN_ALREADY_ACTIVE, message)
+        case Action.WAIT_FOR_PLAN:
+            message = message_of(Reason.WAITING_FOR_PLAN, other=_name_of(drain, decision.other))
+            status.set(ConditionType.ACCEPTED, "Unknown", Reason.WAITING_FOR_PLAN, message)
+            return Waiting(2.0, message)
+        case Action.STALE:
+            message = message_of(Reason.STALE_RUN_ID, wanted=drain.spec.run_id, found=driver.run_id if driver else "")
+            return ended(Phase.REJECTED, Reason.STALE_RUN_ID, message)
+        case Action.REMOVED if drain.report is None:
+            requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
+            return ended(Phase.CANCELLED, Reason.NOTIFICATION_REMOVED, message_of(Reason.NOTIFICATION_REMOVED, requests=requests))
+        case Action.WAIT_FOR_DRIVER:
+            ref = drain.spec.application
+            state = application.state if application else "none"
+            message = message_of(Reason.WAITING_FOR_DRIVER, kind=ref.kind, name=ref.name, state=state)
+            status.set(ConditionType.ACKNOWLEDGED, "Unknown", Reason.WAITING_FOR_DRIVER, message)
+            return Waiting(drain.settings.resync_seconds, message)
+        case Action.WRITE | Action.REBIND:
+            assert driver is not None
+            _write(drain, driver, rebind=decision.action is Action.REBIND)
+    notification = drain.notification
+    if notification is not None:
+        if not status.drain_id or status.notification_attempt != notification.attempt:
+            status.notification_time = drain.now if status.notification_attempt else notification.created_at.replace(microsecond=0)
+        status.drain_id, status.notification_attempt = notification.drain_id, notification.attempt
+        if application is not None:
+            status.application_uid = status.application_uid or application.uid
+        status.set(ConditionType.ACCEPTED, "True", Reason.ACCEPTED, message_of(Reason.ACCEPTED))
+    if driver is not None and drain.report is None:
+        status.run_id, status.driver_pod_name, status.driver_pod_uid = driver.run_id, driver.name, driver.uid
+    return DONE
+
+
+def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool) -> None:
+    application, ref, messages = drain.application, drain.spec.application, drain.messages
+    assert application is not None
+    if not messages.requests_version or not messages.reports_exist:
+        drain.cluster.channels.ensure(drain.namespace, ref.kind, ref.name, drain.adapter.owner_reference(application))
+        if not messages.requests_version:
+            messages.requests_version = messages.channel.requests.read().version
+    old = drain.notification
+    if rebind and old is not None:
+        messages.write(replace(old, run_id=driver.run_id, attempt=old.attempt + 1))
+        return
+    messages.write(
+        DrainNotification(
+            drain_id=drain.drain_id,
+            created_at=drain.now,
+            run_id=driver.run_id or None,
+            mode=drain.spec.mode,
+            options=drain.spec.options,
+        )
+    )
+
+
+def _name_of(drain: DrainPass, drain_id: str) -> str:
+    for body in drain.cluster.objects(RESOURCE).of_application(drain.namespace, drain.spec.application.name):
+        if body["metadata"]["uid"] == drain_id:
+            return f"PipelineDrain {body['metadata']['name']!r}"
+    store = f"configmap:{drain.namespace}/{drain.spec.application.name}"
+    return f"a request without a PipelineDrain (`python -m spark_drain_store --metadata-store {store} drain withdraw {drain_id}` ends it)"

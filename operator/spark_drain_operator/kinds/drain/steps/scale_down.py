@@ -1,0 +1,134 @@
+"""Step: no pod of the application runs, and no driver will come by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import Enum
+
+from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
+from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_operator.storage.pods import PodName
+
+__all__ = ["Action", "decide", "run", "scale_down"]
+
+_QUIET = timedelta(seconds=30)
+_POLL_SECONDS = 2.0  # executor pods are not watched
+_SHOWN = 5
+
+
+class Action(Enum):
+    """What to do next."""
+
+    SUSPEND = "suspend"
+    DELETE = "delete"
+    WAIT = "wait"
+    DONE = "done"
+
+
+def decide(
+    *,
+    after: str,
+    forced: bool,
+    application: Application | None,
+    left_over: Sequence[PodName],
+    requested: datetime | None,
+    requested_in: str,
+    now: datetime,
+) -> Action:
+    """Return what to do next; pods decide, not the state that the application's operator shows.
+
+    Parameters
+    ----------
+    after
+        spec.afterDrain.
+    forced
+        Suspend it in whatever state it is.
+    application
+        As seen now.
+    left_over
+        Its pods that may still run a container.
+    requested, requested_in
+        When scaling down was first asked for, and the application's state then.
+    now
+        Time of the pass.
+    """
+    if application is None:
+        return Action.WAIT if left_over else Action.DONE
+    if after == "Delete" and not forced:
+        return Action.DELETE
+    if not application.suspend_requested:
+        settled = application.activity is Activity.RUNNING or application.will_not_run
+        return Action.SUSPEND if forced or settled else Action.WAIT
+    if left_over or application.driver_alive or application.activity not in (Activity.SUSPENDED, Activity.ENDED):
+        return Action.WAIT
+    if application.activity is Activity.SUSPENDED and application.drivers:
+        return Action.WAIT
+    # Suspended while its operator was submitting: the driver pod of that submission appears ten seconds later.
+    if requested is not None and requested_in not in ("RUNNING", "SUSPENDED", "COMPLETED", "FAILED") and now < requested + _QUIET:
+        return Action.WAIT
+    return Action.DONE
+
+
+def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
+    """Suspend or delete the application and wait for its pods."""
+    status, application, after = drain.status, drain.application, drain.spec.after_drain
+    left_over: tuple[PodName, ...] = ()
+    if application is None or application.suspend_requested:
+        # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
+        pending = application is None
+        left_over = drain.adapter.left_over(drain.namespace, drain.spec.application.name, status.application_uid, pending=pending)
+    action = decide(
+        after=after,
+        forced=forced,
+        application=application,
+        left_over=left_over,
+        requested=status.scale_down_time,
+        requested_in=status.scale_down_state,
+        now=drain.now,
+    )
+    if action is Action.DONE:
+        reason = Reason.APPLICATION_DELETED if application is None else Reason.APPLICATION_SUSPENDED
+        status.set(ConditionType.SCALED_DOWN, "True", reason, message_of(reason))
+        return DONE
+    if action in (Action.SUSPEND, Action.DELETE):
+        assert application is not None
+        if action is Action.DELETE:
+            drain.adapter.delete(drain.namespace, application)
+        else:
+            try:
+                drain.adapter.suspend(drain.namespace, application)
+            except SuspendNotStoredError:
+                return ended(Phase.FAILED, Reason.SUSPEND_NOT_STORED, message_of(Reason.SUSPEND_NOT_STORED))
+        if status.scale_down_time is None:
+            status.scale_down_time, status.scale_down_state = drain.now, application.state or "New"
+        message = message_of(Reason.SCALE_DOWN_REQUESTED)
+        status.set(ConditionType.SCALED_DOWN, "False", Reason.SCALE_DOWN_REQUESTED, message)
+        return Waiting(_POLL_SECONDS, message)
+    message = _waiting_message(application, left_over)
+    status.set(ConditionType.SCALED_DOWN, "False", Reason.WAITING_FOR_PODS, message)
+    return Waiting(_POLL_SECONDS, message)
+
+
+def _waiting_message(application: Application | None, left_over: Sequence[PodName]) -> str:
+    if left_over:
+        names = ", ".join(pod.name for pod in left_over[:_SHOWN]) + (", ..." if len(left_over) > _SHOWN else "")
+        return message_of(Reason.WAITING_FOR_PODS, count=len(left_over), pods=names)
+    return f"waiting for the application's operator (application state {application.state if application else 'none'})"
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Scale down what is drained.
+
+    Only once the stored status says so: a restart must not take a deleted application for an abandoned drain.
+    """
+    if drain.spec.after_drain == "Keep":
+        drain.status.set(ConditionType.SCALED_DOWN, "False", Reason.NOT_REQUESTED, message_of(Reason.NOT_REQUESTED))
+        return DONE
+    stored = DrainStatus.read(drain.body, drain.now)
+    if not stored.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
+        return Waiting(0.0, "drained; about to scale the application down")
+    return scale_down(drain, forced=False)

@@ -1,0 +1,31 @@
+"""Which changes of a drain's status are told as Events."""
+
+from __future__ import annotations
+
+from spark_drain_operator.engine.story import Told
+from spark_drain_operator.engine.story import story as story_of_conditions
+from spark_drain_operator.kinds.drain.reasons import Reason
+from spark_drain_operator.kinds.drain.status import DrainStatus
+
+__all__ = ["story"]
+
+_WARNINGS = frozenset(
+    {
+        Reason.EXECUTORS_UNACCOUNTED,
+        Reason.DRIVER_UNCONFIRMED,
+        Reason.FLUSH_STALLED,
+        Reason.MALFORMED_REPORT,
+        Reason.RESULT_NAME_TAKEN,
+        Reason.APPLICATION_NOT_FOUND,
+    }
+)
+
+
+def story(before: DrainStatus, after: DrainStatus) -> list[Told]:
+    """Return the Events of one pass, in order."""
+    told = story_of_conditions(before, after, _WARNINGS)
+    asked, asks = before.withdrawal, after.withdrawal
+    if asks is not None and (asked is None or asked.reason != asks.reason):
+        too_late = asks.reason == Reason.WITHDRAWAL_TOO_LATE
+        told.append(Told("Warning" if too_late else "Normal", asks.reason if too_late else "Withdrawing", asks.message))
+    return told

@@ -1,0 +1,106 @@
+"""Objects of the operator's own kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient
+
+__all__ = ["GROUP", "VERSION", "OwnObjects", "Resource"]
+
+GROUP, VERSION = "sparkdrain.io", "v1alpha1"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A kind of objects in the operator's API group.
+
+    Parameters
+    ----------
+    kind, plural
+        As the CustomResourceDefinition names it.
+    finalizer
+        Held while such an object is active: deletion is a withdrawal first.
+    """
+
+    kind: str
+    plural: str
+    finalizer: str
+
+
+class OwnObjects:
+    """Reads and writes objects of one kind; an absent one reads as None, and writing to it does nothing."""
+
+    def __init__(self, client: KubeClient, resource: Resource) -> None:
+        self._client = client
+        self._resource = resource
+
+    def _collection(self, namespace: str) -> str:
+        return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{self._resource.plural}"
+
+    def get(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """Return the object."""
+        try:
+            return self._client.request("GET", f"{self._collection(namespace)}/{name}")
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def of_application(self, namespace: str, application: str) -> list[dict[str, Any]]:
+        """Return all objects that refer to the application of that name, of whatever kind."""
+        query = {"fieldSelector": f"spec.applicationRef.name={application}"}
+        items: list[dict[str, Any]] = self._client.request("GET", self._collection(namespace), query=query).get("items") or []
+        return items
+
+    def write_status(self, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Replace the status of exactly the version that was read; raises `ApiError` 409 where it has changed since."""
+        metadata = body["metadata"]
+        try:
+            return self._client.request(
+                "PUT",
+                f"{self._collection(metadata['namespace'])}/{metadata['name']}/status",
+                body={**body, "status": dict(status)},
+            )
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def holds_finalizer(self, body: Mapping[str, Any]) -> bool:
+        """Whether the object carries the operator's finalizer."""
+        return self._resource.finalizer in (body["metadata"].get("finalizers") or [])
+
+    def set_finalizer(self, body: Mapping[str, Any], *, present: bool) -> dict[str, Any] | None:
+        """Add or remove the operator's finalizer; other finalizers stay."""
+        metadata = body["metadata"]
+        others = [name for name in metadata.get("finalizers") or [] if name != self._resource.finalizer]
+        wanted = [*others, self._resource.finalizer] if present else others
+        # The version test keeps a finalizer that somebody else added between our read and this write.
+        patch = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+            {"op": "add", "path": "/metadata/finalizers", "value": wanted},
+        ]
+        try:
+            return self._client.request(
+                "PATCH", f"{self._collection(metadata['namespace'])}/{metadata['name']}", body=patch, content_type=JSON_PATCH
+            )
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def delete(self, body: Mapping[str, Any]) -> None:
+        """Delete exactly this object, not a later one of the same name."""
+        metadata = body["metadata"]
+        try:
+            self._client.request(
+                "DELETE",
+                f"{self._collection(metadata['namespace'])}/{metadata['name']}",
+                body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": metadata["uid"]}},
+            )
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise

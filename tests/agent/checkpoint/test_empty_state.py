@@ -1,0 +1,92 @@
+"""The first start of a generation without state: when there is something to do, what is done, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, begin_generation
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep
+from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
+from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
+
+from tests.agent.checkpoint.test_steps import JOURNAL, OFFSETS
+from tests.agent.folder import files_in
+
+SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+DONE = replace(JOURNAL, step=JournalStep.DONE, first_batch_id=9)
+JOIN = OperatorStores(1, "StreamingSymmetricHashJoinExec", 2, ("left", "right"), initial_state=False)
+AGGREGATION = OperatorStores(0, "StateStoreSaveExec", 1, ("default",), initial_state=False)
+
+
+def version(files: CheckpointFiles, *stores: OperatorStores) -> NextVersion:
+    def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
+        assert confs["a"] == "new"
+        name = folder.removeprefix(f"{files.uri('')}/")
+        files.write(f"{name}/0/0/1.delta", "nothing")
+        return EmptyStore(f"{folder}/0/0/1.delta", "snapshot")
+
+    return NextVersion(
+        lambda: {"a": "new", SOURCES: "new"}, lambda metadata: stores if json.loads(metadata)["conf"]["a"] == "new" else (), make_empty
+    )
+
+
+def seeded(folder: Path, first: int, *, planned: bool = False) -> Checkpoint:
+    found = Checkpoint(files_in(folder))
+    entry = OffsetEntry.parse("offsets", OFFSETS).with_confs({"a": "old", SOURCES: "old"})
+    for number in (first - 2, first - 1, *([first] if planned else [])):
+        found.write_offsets(number, entry)
+    found.write_commit(first - 1, 1500)
+    found.files.write("state/0/0/3.zip", "uploaded late")
+    return found
+
+
+@pytest.mark.parametrize("planned", [False, True], ids=["never started", "its first batch was not committed"])
+def test_every_store_of_the_version_that_starts_is_empty(tmp_path: Path, planned: bool) -> None:
+    found = seeded(tmp_path, 9, planned=planned)
+    for _ in range(2):
+        begin_generation(found.files, DONE, version(found.files, AGGREGATION, JOIN))
+    made = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "state").rglob("*") if path.is_file())
+    assert made == ["state/0/0/9.snapshot", *(f"state/1/{part}/{side}/9.snapshot" for part in (0, 1) for side in ("left", "right"))]
+    assert not found.files.exists("_drain/empty-store")
+    assert found.newest_offsets == (9 if planned else 8)
+    for number in range(7, 10 if planned else 9):
+        assert found.offsets(number).metadata["conf"] == {"a": "new", SOURCES: "old"}
+        assert found.offsets(number).offsets == OffsetEntry.parse("", OFFSETS).offsets
+
+
+@pytest.mark.parametrize(
+    ("journal", "committed", "prepared"),
+    [
+        (DONE, 8, True),
+        (DONE, 9, False),
+        (replace(DONE, step=JournalStep.SEEDED), 8, False),
+        (replace(DONE, step=JournalStep.UNDONE), 8, False),
+        (replace(DONE, checkpoint_policy="Continue"), 8, False),
+        (replace(DONE, checkpoint_policy="Continue", flushes=False), 8, True),
+        (replace(DONE, checkpoint_policy="Keep"), 8, False),
+        (replace(DONE, first_batch_id=0), -1, True),
+        (replace(DONE, first_batch_id=0), 0, False),
+    ],
+)
+def test_only_a_generation_without_state_and_without_a_batch_is_prepared(
+    tmp_path: Path, journal: Journal, committed: int, prepared: bool
+) -> None:
+    found = seeded(tmp_path, journal.first_batch_id)
+    found.write_commit(committed, 1500)
+    begin_generation(found.files, journal, version(found.files))
+    assert found.files.exists("state") is not prepared
+
+
+def test_an_initial_state_is_not_passed_over(tmp_path: Path) -> None:
+    found = seeded(tmp_path, 9)
+    transform = OperatorStores(0, "TransformWithStateInPySparkExec", 1, ("default",), initial_state=True)
+    with pytest.raises(EmptyStateError, match="batch 0 only") as refused:
+        begin_generation(found.files, DONE, version(found.files, transform))
+    assert "checkpoint.acceptBatchIdRestart" in str(refused.value)
+    assert found.files.exists("state/0/0/3.zip")
+    assert found.offsets(8).metadata["conf"]["a"] == "old"

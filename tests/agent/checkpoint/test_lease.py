@@ -1,0 +1,104 @@
+"""Who may work on a checkpoint: the lease of a driver that lives, and of one that is gone."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast
+
+import pytest
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.lease import LEASE_FILES, CheckpointLeasedError, acquire_lease
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+from tests.agent.folder import Folder, files_in
+
+SECONDS = 0.5
+
+
+class _Run:
+    def __init__(self, run_id: str) -> None:
+        self.application_id = run_id
+
+    def session_conf(self, name: str, default: str) -> str:
+        return str(SECONDS)
+
+
+def run(run_id: str) -> SparkInternals:
+    return cast(SparkInternals, _Run(run_id))
+
+
+def test_a_claim_keeps_changing_and_is_gone_when_released(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    mine = acquire_lease(files, run("one"))
+    before = heartbeat(files)
+    time.sleep(SECONDS)
+    assert heartbeat(files) != before
+    mine.release()
+    assert not files.names("_drain")
+    assert not beating()
+
+
+def heartbeat(files: CheckpointFiles) -> list[str | None]:
+    return [files.read(name) for name in LEASE_FILES]
+
+
+def beating() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "spark-drain-lease"]
+
+
+def test_another_run_is_refused_while_the_first_lives_and_not_after(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    first = acquire_lease(files, run("one"))
+    with pytest.raises(CheckpointLeasedError, match="run one, which is alive"):
+        acquire_lease(files, run("two"))
+    first.release()
+    acquire_lease(files, run("two")).release()
+
+
+@pytest.mark.parametrize("left", [json.dumps({"run": "gone", "seconds": SECONDS}), json.dumps({"run": "two", "seconds": 99})])
+def test_what_a_dead_run_left_is_void_after_a_while_and_ones_own_at_once(tmp_path: Path, left: str) -> None:
+    files = files_in(tmp_path)
+    files.write("_drain/lease", left)
+    begun = time.monotonic()
+    acquire_lease(files, run("two")).release()
+    assert (time.monotonic() - begun >= SECONDS) is ("gone" in left)
+
+
+def test_a_damaged_claim_is_waited_for_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_drain_agent.checkpoint.lease._DEFAULT_SECONDS", str(SECONDS))
+    files = files_in(tmp_path)
+    files.write("_drain/lease", "half a lea")
+    acquire_lease(files, run("two")).release()
+
+
+class _NotAtomic(Folder):
+    """Has no file while it replaces one, as Hadoop's local filesystem."""
+
+    def write(self, name: str, text: str) -> None:
+        self.delete(name)
+        time.sleep(SECONDS / 20)
+        super().write(name, text)
+
+
+def test_a_beat_that_is_being_replaced_is_not_taken_for_a_release(tmp_path: Path) -> None:
+    files = cast(CheckpointFiles, _NotAtomic(tmp_path))
+    first = acquire_lease(files, run("one"))
+    for _ in range(20):
+        with pytest.raises(CheckpointLeasedError, match="run one, which is alive"):
+            acquire_lease(files, run("two"))
+    first.release()
+
+
+def test_of_two_that_take_over_at_once_one_has_it_and_the_other_falls_silent(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    files.write("_drain/lease", json.dumps({"run": "gone", "seconds": SECONDS}))
+    with ThreadPoolExecutor(2) as both:
+        tries = [both.submit(acquire_lease, files, run(name)) for name in ("two", "three")]
+        lost = [error for error in (done.exception() for done in tries) if error is not None]
+    assert [type(error) for error in lost] == [CheckpointLeasedError]
+    assert len(beating()) == 1
+    next(done.result() for done in tries if done.exception() is None).release()

@@ -1,0 +1,157 @@
+"""Keyed state is written to Parquet before a drain lets go of it, and the next version begins with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import read_journal
+from spark_drain_agent.checkpoint.restore import check_restorable, restore
+from spark_drain_agent.checkpoint.state_export import StatePart, parts_of
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+from examples.state_export import v1, v2
+from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.harness import Feed, exactly, ids_in
+from tests.agent.warm import Warm
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+@pytest.fixture(autouse=True)
+def default_provider(request: pytest.FixtureRequest) -> Iterator[None]:
+    warm: Warm | None = request.getfixturevalue("warm") if "warm" in request.fixturenames else None
+    yield
+    if warm is not None:
+        warm.session.conf.unset(PROVIDER)
+
+
+def metadata(operator: int, name: str, store: str, properties: str | None = None) -> dict[str, Any]:
+    return {"operatorId": operator, "operatorName": name, "stateStoreName": store, "operatorProperties": properties}
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts"),
+    [
+        ([], []),
+        ([metadata(0, "stateStoreSave", "default")], [("0-stateStoreSave/default", {"operatorId": "0", "storeName": "default"})]),
+        (
+            [metadata(1, "symmetricHashJoin", store) for store in ("left-keyToNumValues", "right-keyToNumValues")],
+            [
+                ("1-symmetricHashJoin/left", {"operatorId": "1", "joinSide": "left"}),
+                ("1-symmetricHashJoin/right", {"operatorId": "1", "joinSide": "right"}),
+            ],
+        ),
+        (
+            [
+                metadata(
+                    0,
+                    "transformWithStateInPandasExec",
+                    "default",
+                    '{"timeMode":"EventTime","stateVariables":[{"stateName":"total"},{"stateName":"$eventTimers_keyToTimestamp"}]}',
+                )
+            ],
+            [
+                ("0-transformWithStateInPandasExec/total", {"operatorId": "0", "stateVarName": "total"}),
+                ("0-transformWithStateInPandasExec/timers", {"operatorId": "0", "readRegisteredTimers": "true"}),
+            ],
+        ),
+    ],
+    ids=["stateless", "aggregation", "join", "transformWithState"],
+)
+def test_what_is_read_of_an_operator(rows: list[dict[str, Any]], parts: list[tuple[str, dict[str, str]]]) -> None:
+    assert parts_of(rows) == [StatePart(folder, options) for folder, options in parts]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", ["Drain", "Stop"])
+def test_state_is_exported_as_it_was_before_the_flush(warm: Warm, base: Path, tmp_path: Path, mode: str) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add(3)
+    counted(read(warm.session, tmp_path)).writeStream.queryName("counts").option(
+        "checkpointLocation", str(tmp_path / "counts")
+    ).foreachBatch(to_files(tmp_path / "out")).start().processAllAvailable()
+    left = read(warm.session, tmp_path).withWatermark("at", "1 minute")
+    right = left.select(F.col("id").alias("other"), F.col("at").alias("later"))
+    left.join(right, F.expr("id = other AND later BETWEEN at AND at + INTERVAL 1 MINUTE")).writeStream.queryName("joined").format(
+        "noop"
+    ).option("checkpointLocation", str(tmp_path / "joined")).start().processAllAvailable()
+    emitted = ids_in(tmp_path / "out")
+
+    drain = warm.drain(mode, stateExport__path=f"{base}/allowed/of-{mode}")
+    folders = {query["name"]: query["stateExport"] for query in drain["queries"]}
+    assert folders == {name: f"file:{base}/allowed/of-{mode}/{name}" for name in ("counts", "joined")}
+    state = warm.session.read.parquet(f"{folders['counts']}/0-stateStoreSave/default")
+    assert {"key", "value"} <= set(state.columns)
+    for side in ("left", "right"):
+        assert warm.session.read.parquet(f"{folders['joined']}/0-symmetricHashJoin/{side}").count() > 0
+    assert (ids_in(tmp_path / "out") == exactly(feed.ids)) is (mode == "Drain")
+    assert emitted.total() + sum(item["value"]["count"] for item in state.collect()) == len(feed.ids)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_the_example_begins_with_the_exported_balances(warm: Warm, base: Path) -> None:
+    folder = base / "allowed/balances"
+    truth: Counter[str] = Counter()
+
+    def pay(number: int, *payments: tuple[str, int]) -> None:
+        (folder / "payments").mkdir(parents=True, exist_ok=True)
+        (folder / f"payments/{number}.json").write_text("\n".join(json.dumps({"account": a, "amount": n}) for a, n in payments))
+        for account, amount in payments:
+            truth[account] += amount
+
+    pay(0, ("ann", 5), ("bob", 7), ("ann", 10))
+    v1.start(warm.session, str(folder)).processAllAvailable()
+    warm.drain(stateLossPolicy="Accept", stateExport__path=f"{folder}/state")
+    with pytest.raises(EmptyStateError, match="Spark applies in batch 0 only"):  # and says what to do:
+        _start_v2(warm, folder)
+    shutil.rmtree(folder / "state")
+    _take_back(warm, folder / "checkpoint")
+    warm.forget()
+    v1.start(warm.session, str(folder)).processAllAvailable()
+    warm.drain(
+        stateLossPolicy="Accept",
+        stateExport__path=f"{folder}/state",
+        checkpoint__policy="Reseed",
+        checkpoint__acceptBatchIdRestart="true",
+    )
+
+    pay(1, ("ann", 1), ("cid", 3))
+    query = _start_v2(warm, folder)
+    query.processAllAvailable()
+    pay(2, ("bob", 2))
+    query.processAllAvailable()
+    drain = warm.drain(stateLossPolicy="Accept", stateExport__path=f"{base}/allowed/again")
+
+    newest: dict[str, int] = {}
+    for batch in sorted((folder / "balances").iterdir()):
+        for path in batch.glob("*.json"):
+            newest.update((item["account"], item["balance"]) for item in map(json.loads, path.read_text().splitlines()))
+    assert newest == dict(truth)
+    (variable,) = Path(drain["queries"][0]["stateExport"].removeprefix("file:")).glob("0-*/account")
+    exported = warm.session.read.parquet(str(variable)).select("key.account", "value.balance", "value.payments").collect()
+    assert {row.account: (row.balance, row.payments) for row in exported} == {"ann": (16, 1), "bob": (9, 1), "cid": (3, 1)}
+
+
+def _start_v2(warm: Warm, folder: Path) -> StreamingQuery:
+    warm.session.conf.set(PROVIDER, v2.ROCKSDB)
+    try:
+        return v2.start(warm.session, str(folder))
+    finally:
+        warm.session.conf.unset(PROVIDER)
+
+
+def _take_back(warm: Warm, checkpoint: Path) -> None:
+    files = CheckpointFiles(SparkInternals(warm.session), str(checkpoint))
+    restore(files, check_restorable(files, read_journal(files), discard_newer=False))

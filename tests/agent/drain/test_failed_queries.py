@@ -1,0 +1,77 @@
+"""Queries that ended before the drain: one past failure spoils no later drain, and old runs are no targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.agent.apps.sinks import read, to_files
+from tests.agent.harness import Feed, eventually, exactly, ids_in
+from tests.agent.warm import Warm
+
+pytestmark = pytest.mark.spark
+
+KEEP = {"afterDrain": "Keep"}
+
+
+def break_at_once(batch: DataFrame, batch_id: int) -> None:
+    raise ArithmeticError(f"batch {batch_id} is broken")
+
+
+def fail(warm: Warm, folder: Path, name: str) -> None:
+    """Start a query that fails."""
+    writer = read(warm.session, folder).writeStream.queryName(name).option("checkpointLocation", str(folder / f"failed-{name}"))
+    query = writer.foreachBatch(break_at_once).start()
+    eventually(lambda: not query.isActive and query.exception() is not None, "the query to fail")
+    warm.session.streams.resetTerminated()
+
+
+def start(warm: Warm, folder: Path, name: str, *, checkpoint: str = "", available: bool = False) -> StreamingQuery:
+    writer = read(warm.session, folder).select("id").writeStream.queryName(name)
+    writer = writer.option("checkpointLocation", str(folder / (checkpoint or f"checkpoint-{name}"))).foreachBatch(to_files(folder / "out"))
+    return (writer.trigger(availableNow=True) if available else writer).start()
+
+
+def failed(warm: Warm, **options: str) -> tuple[str, str]:
+    with warm.requested(**options) as asked:
+        drain = warm.drains.reaches(asked, "Failed")
+        return drain["reason"], drain["message"]
+
+
+def test_a_query_that_was_started_again_on_another_checkpoint_is_drained(warm: Warm, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add(2)
+    fail(warm, tmp_path, "orders")
+    start(warm, tmp_path, "orders").processAllAvailable()
+    assert [query["name"] for query in warm.drain()["queries"]] == ["orders"]
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
+
+
+def test_a_failure_matters_where_the_query_is_asked_for(warm: Warm, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add(2)
+    fail(warm, tmp_path, "broken")
+    start(warm, tmp_path, "orders").processAllAvailable()
+    for options in ({}, {"queries": "broken", **KEEP}, {"queries": "orders,broken", **KEEP}):
+        reason, message = failed(warm, **options)
+        assert reason == "QueryFailed"
+        assert message.startswith(f"query 'broken' has failed: ArithmeticError ({__file__}, line "), message
+        assert ", in break_at_once): batch 0 is broken; in full: " in message
+        assert message.endswith("start it again before the drain, or drain the others by name, with `queries` and afterDrain 'Keep'")
+    drain = warm.drain(queries="orders", **KEEP)
+    assert [query["name"] for query in drain["queries"]] == ["orders"]
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
+
+
+def test_runs_of_a_bounded_query_are_one_target(warm: Warm, tmp_path: Path) -> None:
+    """A job that runs for what is available, again and again, sometimes on a new checkpoint: only its newest run is drained."""
+    feed = Feed(tmp_path / "input")
+    for number in range(4):
+        feed.add()
+        start(warm, tmp_path, "daily", checkpoint=f"checkpoint-{number // 2}", available=True).awaitTermination()
+    assert len(warm.agent.registry.all()) == 1
+    drain = warm.drain()
+    assert [query["checkpointLocation"].rsplit("/", 1)[-1] for query in drain["queries"]] == ["checkpoint-1"]

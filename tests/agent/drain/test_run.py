@@ -1,0 +1,242 @@
+"""Decisions of a drain that need no Spark: how it is answered, given up, withdrawn, held and let go."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from spark_drain_agent.drain.decide import Assignment, Decision
+from spark_drain_agent.drain.identity import Identity
+from spark_drain_agent.drain.run import Drain
+from spark_drain_agent.driver.agent import Agent
+from spark_drain_agent.gate import Phase
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport
+
+from tests.agent.checkpoint.test_steps import JOURNAL
+from tests.agent.stores import fickle_channel
+
+ME = Identity(run_id="run-2", pod_name="", pod_uid="", spark_version="4.2.0", agent_version="0.1.0")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ASKED = DrainNotification(drain_id="u", created_at=NOW)
+
+
+class NoSpark:
+    """Stands where the driver has no executors and no queries; anything else fails the test."""
+
+    stopped = False
+
+    def executors(self) -> list[tuple[str, str]]:
+        return []
+
+
+class World:
+    """An agent without Spark, and one drain in it."""
+
+    def __init__(self) -> None:
+        self.channel, self.requests, self.reports = fickle_channel()
+        self.agent = Agent(cast(SparkInternals, NoSpark()), self.channel, ME)
+
+    def ask(self, notification: DrainNotification) -> None:
+        self.channel.requests.write({notification.drain_id: notification.to_json()})
+
+    def report(self, drain_id: str = "u") -> DrainReport | None:
+        text = self.channel.reports.read().entries.get(drain_id)
+        return DrainReport.from_json(drain_id, text) if text else None
+
+    def answered(self, report: DrainReport) -> None:
+        self.channel.reports.write({report.drain_id: report.to_json()})
+
+    def reaches(self, state: DrainState) -> DrainReport:
+        found: DrainReport = until(lambda: (report := self.report()) and report.state is state and report)
+        return found
+
+    @contextmanager
+    def run(self, notification: DrainNotification = ASKED, inherited: DrainReport | None = None) -> Iterator[Drain]:
+        """Run a drain in a thread; it must have ended at the end of the block."""
+        self.ask(notification)
+        drain = Drain(self.agent, Decision(notification, inherited, Assignment.FORWARD if inherited else Assignment.FRESH))
+        if inherited:
+            self.agent.gate.turn(Phase.HELD)
+        thread = threading.Thread(target=drain.run, daemon=True)
+        thread.start()
+        yield drain
+        thread.join(10)
+        assert not thread.is_alive()
+        assert self.agent.gate.phase is Phase.OPEN
+
+
+def until(look: Callable[[], Any]) -> Any:
+    give_up = time.monotonic() + 10
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.mark.parametrize(
+    ("notification", "state", "reason", "words"),
+    [
+        (replace(ASKED, options={"colour": "blue"}), DrainState.REJECTED, "UnsupportedOption", "'colour' (value 'blue') is not known"),
+        (replace(ASKED, mode="Sideways"), DrainState.REJECTED, "UnsupportedOption", "mode 'Sideways' must be one of"),
+        (replace(ASKED, withdrawn=True), DrainState.WITHDRAWN, "Withdrawn", "the queries run on"),
+        (replace(ASKED, deadline=NOW), DrainState.FAILED, "DeadlineExceeded", "the deadline 2026-01-01T00:00:00"),
+    ],
+)
+def test_ended_before_anything_was_touched(
+    world: World, notification: DrainNotification, state: DrainState, reason: str, words: str
+) -> None:
+    with world.run(notification):
+        pass
+    report = world.reaches(state)
+    assert report.reason == reason
+    assert words in report.message
+    assert report.withdrawal == ("Withdrawn" if notification.withdrawn else "")
+    assert report.runs == ("run-2",)
+
+
+def test_removing_the_notification_withdraws_it(world: World) -> None:
+    with world.run() as drain:
+        world.reaches(DrainState.ACKNOWLEDGED)
+        drain.update(None)
+    assert world.reaches(DrainState.WITHDRAWN).withdrawal == "Withdrawn"
+
+
+def test_a_deadline_that_comes_with_the_acknowledgement_counts(world: World) -> None:
+    with world.run() as drain:
+        world.reaches(DrainState.ACKNOWLEDGED)
+        drain.update(replace(ASKED, deadline=datetime.now(UTC) + timedelta(seconds=0.2)))
+    assert world.reaches(DrainState.FAILED).reason == "DeadlineExceeded"
+
+
+def test_the_answer_waits_for_a_store_that_is_away(world: World) -> None:
+    with world.run() as drain:
+        world.reaches(DrainState.ACKNOWLEDGED)
+        world.reports.away = True
+        drain.update(replace(ASKED, withdrawn=True))
+        until(lambda: world.reports.refused)
+        world.reports.away = False
+    assert world.reaches(DrainState.WITHDRAWN)
+
+
+INHERITED = DrainReport(
+    drain_id="u", runs=("run-1",), state=DrainState.DRAINED, updated_at=NOW, queries=(QueryReport(id="q", state="Drained"),)
+)
+
+
+def test_a_drained_application_that_restarts_is_held_until_it_is_let_go(world: World) -> None:
+    with world.run(inherited=INHERITED) as drain:
+        until(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.runs == ("run-1", "run-2"))
+        time.sleep(0.2)
+        assert world.agent.gate.phase is Phase.HELD
+        drain.update(None)
+
+
+def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) -> None:
+    with world.run(inherited=INHERITED) as drain:
+        world.reaches(DrainState.DRAINED)
+        drain.update(replace(ASKED, withdrawn=True))
+        until(lambda: (report := world.report()) and report.withdrawal == "TooLate")
+        drain.update(None)
+
+
+def test_a_withdrawal_that_came_between_two_runs_is_answered(world: World) -> None:
+    with world.run(replace(ASKED, withdrawn=True), inherited=INHERITED) as drain:
+        until(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.withdrawal == "TooLate")
+        drain.update(None)
+
+
+def test_a_query_that_the_new_run_does_not_start_is_not_called_drained(world: World) -> None:
+    """The next run has lost a query whose flush was pending: the drain stalls and names it, whatever main waits for."""
+    missing = QueryReport(id="q", name="orders", state="Flushing", checkpoint_location="file:/checkpoint")
+    inherited = replace(INHERITED, state=DrainState.FLUSHING, queries=(missing,))
+    with world.agent.gate.user_waits(), world.run(inherited=inherited) as drain:
+        report = world.reaches(DrainState.STALLED)
+        assert report.reason == "QueryNotStarted"
+        assert "file:/checkpoint" in report.message
+        time.sleep(0.3)
+        assert world.reaches(DrainState.STALLED)
+        drain.update(None)
+    assert world.reaches(DrainState.FAILED).reason == "QueryNotStarted"
+
+
+def test_a_drain_whose_query_never_comes_ends_with_its_notification(world: World) -> None:
+    missing = QueryReport(id="q", state="Flushing", checkpoint_location="file:/checkpoint")
+    with world.run(inherited=replace(INHERITED, state=DrainState.FLUSHING, queries=(missing,))) as drain:
+        time.sleep(0.3)
+        report = world.report()
+        assert report is not None
+        assert report.state is DrainState.FLUSHING, "main may still be on its way to the query"
+        drain.update(None)
+    assert world.reaches(DrainState.FAILED).reason == "QueryNotStarted"
+
+
+def test_what_nobody_foresaw_fails_the_drain_once_and_not_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def broken(*_: object) -> bool:
+        calls.append(1)
+        raise ZeroDivisionError("nobody foresaw this")
+
+    monkeypatch.setattr(world.agent.gate, "in_place", broken)
+    monkeypatch.setattr(world.agent.registry, "all", lambda: [object()])
+    world.ask(ASKED)
+    world.agent.consider(world.channel.requests.read())
+    report = world.reaches(DrainState.FAILED)
+    assert report.reason == "InternalError"
+    assert "nobody foresaw this" in report.message
+    time.sleep(0.3)
+    assert len(calls) == 1
+    assert world.agent.gate.phase is Phase.OPEN
+
+
+def test_malformed_notifications_are_reported_once_each(world: World) -> None:
+    world.reports.away = True
+    world.channel.requests.write({"broken": "not json"})
+    snapshot = world.channel.requests.read()
+    with pytest.raises(Exception, match="away"):
+        world.agent.consider(snapshot)
+    world.reports.away = False
+    world.agent.consider(snapshot)
+    report = world.report("broken")
+    assert report is not None
+    assert (report.state, report.reason) == (DrainState.REJECTED, "MalformedNotification")
+    assert "'broken' is not JSON" in report.message
+    before = world.channel.reports.read().version
+    world.agent.consider(snapshot)
+    assert world.channel.reports.read().version == before
+
+
+def test_a_journalled_drain_is_adopted_even_if_the_store_comes_and_goes(world: World) -> None:
+    """The user's thread that starts a query waits for the store; an error there would end the application."""
+    world.ask(replace(ASKED, run_id="run-1"))
+    world.reports.away = True
+    adopted: list[bool] = []
+    thread = threading.Thread(target=lambda: adopted.append(world.agent._adopt(replace(JOURNAL, drain_id="u"))), daemon=True)
+    thread.start()
+    until(lambda: world.reports.refused)
+    world.reports.away = False
+    thread.join(10)
+    assert adopted == [True]
+    assert world.agent.gate.phase is Phase.HELD
+    world.channel.requests.write({"u": None})
+    world.agent.consider(world.channel.requests.read())
+    until(lambda: world.agent.gate.phase is Phase.OPEN)
+
+
+def test_a_journal_without_a_notification_is_not_adopted(world: World) -> None:
+    assert not world.agent._adopt(replace(JOURNAL, drain_id="u"))
+    assert world.agent.gate.phase is Phase.OPEN

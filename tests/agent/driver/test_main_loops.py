@@ -1,0 +1,178 @@
+"""What main may do with its queries: start them again when they end, wait for any of several, stop Spark and make another session."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.gate import Phase
+from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
+
+from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.harness import Feed, eventually, exactly, ids_in
+from tests.agent.warm import Warm
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def start(warm: Warm, base: Path, name: str = "looped") -> StreamingQuery:
+    writer = counted(read(warm.session, base)).writeStream.queryName(name).option("checkpointLocation", str(base / "checkpoints" / name))
+    return writer.foreachBatch(to_files(base / "out" / name, block=base / "block")).start()
+
+
+class Main:
+    """The application's main thread, in a loop that starts its query whenever it does not run."""
+
+    def __init__(self, begin: Callable[[], StreamingQuery], *, polls: bool) -> None:
+        self._begin, self._polls = begin, polls
+        self._leave = threading.Event()
+        self.queries: list[StreamingQuery] = []
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+        self._thread.start()
+
+    def _loop(self) -> None:
+        while not self._leave.is_set():
+            if not self._polls:
+                self.queries.append(self._begin())
+                self.queries[-1].awaitTermination()
+            elif not self.queries or not self.queries[-1].isActive:
+                self.queries.append(self._begin())
+            self._leave.wait(0.02)
+
+    def end(self) -> None:
+        """Let the loop end with the query that runs."""
+        self._leave.set()
+
+        def ended() -> bool:
+            self.queries[-1].stop()  # after a drain the loop may just be starting another one
+            return not self._thread.is_alive()
+
+        eventually(ended, "the loop to end")
+
+
+@pytest.mark.parametrize("polls", [False, True], ids=["awaits", "polls"])
+def test_a_loop_that_starts_its_query_again(warm: Warm, tmp_path: Path, polls: bool) -> None:
+    """A withdrawn drain does not end the query; a drained one is not started again before the notification is gone."""
+    feed, block, out = Feed(tmp_path / "input"), tmp_path / "block", tmp_path / "out/looped"
+    block.touch()
+    feed.add(3)
+    main = Main(lambda: start(warm, tmp_path), polls=polls)
+    eventually((tmp_path / "blocked").exists, "a batch in flight")
+    unwanted = warm.drains.write()
+    warm.drains.reaches(unwanted, "Stopping")
+    warm.drains.withdraw(unwanted)
+    warm.drains.reaches(unwanted, "Withdrawn")
+    block.unlink()
+    main.queries[0].processAllAvailable()
+    assert len(main.queries) == 1
+
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Drained")
+        assert ids_in(out) == exactly(feed.ids)
+        unread = feed.add(2)
+        assert main.queries[0].isActive
+        assert len(main.queries) == 1
+    eventually(lambda: len(main.queries) == 2, "the loop to go on")
+    main.queries[1].processAllAvailable()
+    warm.drain()
+    assert ids_in(out) == exactly(feed.ids)
+    assert {row for row in ids_in(out) if row in unread} == set(unread)
+    main.end()
+
+
+def test_any_termination_does_not_come_for_a_subset(warm: Warm, tmp_path: Path) -> None:
+    """Main lives on with the queries that were not drained, as if the drained one had never been; it returns when one of them ends."""
+    feed = Feed(tmp_path / "input")
+    feed.add(3)
+    drained, kept = (start(warm, tmp_path, name) for name in ("drained", "kept"))
+    for query in (drained, kept):
+        query.processAllAvailable()
+    warm.drain(queries="drained", afterDrain="Keep")
+    assert ids_in(tmp_path / "out/drained") == exactly(feed.ids)
+    assert drained.awaitTermination(60) is True
+    assert not drained.isActive
+    assert warm.session.streams.awaitAnyTermination(1) is False
+    feed.add()
+    kept.processAllAvailable()
+
+    again = start(warm, tmp_path, "drained")
+    again.processAllAvailable()
+    warm.drain(queries="drained", afterDrain="Keep")
+    assert ids_in(tmp_path / "out/drained") == exactly(feed.ids)
+    assert warm.session.streams.awaitAnyTermination(1) is False
+    kept.stop()
+    assert warm.session.streams.awaitAnyTermination(60) is True
+    warm.session.streams.resetTerminated()
+
+
+def test_any_termination_comes_for_what_ended_beside_a_drain(warm: Warm, tmp_path: Path) -> None:
+    Feed(tmp_path / "input").add()
+    drained, kept = (start(warm, tmp_path, name) for name in ("drained", "kept"))
+    for query in (drained, kept):
+        query.processAllAvailable()
+    with warm.requested(queries="drained", afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        kept.stop()
+    assert warm.session.streams.awaitAnyTermination(60) is True
+    warm.session.streams.resetTerminated()
+
+
+def test_any_termination_comes_when_all_were_held_from_starting(warm: Warm, tmp_path: Path) -> None:
+    """A driver that is started after the drain: none of its queries ever runs, so none ever terminates."""
+    Feed(tmp_path / "input").add()
+    done = QueryReport(id="q", state="Drained", checkpoint_location=f"file:{tmp_path}/checkpoints/looped")
+    now = datetime.now(UTC)
+    earlier = DrainReport(drain_id=str(uuid.uuid4()), runs=("earlier",), state=DrainState.DRAINED, updated_at=now, queries=(done,))
+    channel = open_channel(warm.drains.location)
+    channel.reports.write({earlier.drain_id: earlier.to_json()})
+    channel.requests.write({earlier.drain_id: DrainNotification(drain_id=earlier.drain_id, created_at=now).to_json()})
+    eventually(lambda: warm.agent.gate.phase is Phase.HELD, "the drain to be inherited")
+    held = start(warm, tmp_path)
+    assert held.isActive
+    assert warm.session.streams.awaitAnyTermination(1) is False
+    warm.drains.clean_up(everything=True)
+    assert warm.session.streams.awaitAnyTermination(60) is True
+    assert not held.isActive
+    assert not ids_in(tmp_path / "out/looped")
+
+
+def ran_and_stopped(query: StreamingQuery) -> None:
+    """Stop a query as it must be before its SparkContext: the thread of one that is forgotten plans on, in the same checkpoint."""
+    query.processAllAvailable()
+    query.stop()
+
+
+def test_requested_between_two_sessions(warm: Warm, tmp_path: Path) -> None:
+    """A drain that finds no SparkContext, or loses it before anything was touched, is carried out in the application's next one."""
+    feed, out = Feed(tmp_path / "input"), tmp_path / "out/looped"
+    feed.add(3)
+    ran_and_stopped(start(warm, tmp_path))
+    warm.session.stop()
+    between = warm.drains.write()
+    warm.again()
+    start(warm, tmp_path)
+    warm.drains.reaches(between, "Drained")
+    assert ids_in(out) == exactly(feed.ids)
+    warm.let_go()
+
+    feed.add(2)
+    before = warm.drains.write(execution="AfterApproval")
+    query = start(warm, tmp_path)
+    warm.drains.reaches(before, "Acknowledged", reason="AwaitingApproval")
+    ran_and_stopped(query)
+    warm.session.stop()
+    warm.again()
+    start(warm, tmp_path)
+    run = warm.session.sparkContext.applicationId
+    eventually(lambda: warm.drains.show(before)["runId"] == run, "the next session's agent to go on with it")
+    warm.drains.reaches(before, "Acknowledged", reason="AwaitingApproval")
+    warm.drains.withdraw(before)
+    warm.drains.reaches(before, "Withdrawn")
+    warm.let_go()
+    warm.drain()
+    assert ids_in(out) == exactly(feed.ids)

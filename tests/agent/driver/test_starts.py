@@ -1,0 +1,241 @@
+"""Starts and stops from listeners, batches, callbacks and several threads: none waits for a drain that waits for it, none is missed."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from spark_drain_agent import on_drain
+from spark_drain_agent.checkpoint.complete import prepare
+from spark_drain_agent.checkpoint.fence import fence
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep
+from spark_drain_agent.user_code import callbacks
+
+from tests.agent.driver.streams import Started, in_thread, listening, start
+from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
+from tests.agent.warm import Warm
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def feed(tmp_path: Path) -> Feed:
+    feed = Feed(tmp_path / "input")
+    feed.add(2)
+    return feed
+
+
+@pytest.fixture
+def stopping(warm: Warm) -> Iterator[threading.Event]:
+    """Set by a test when its drain waits for what runs."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def names(drain: dict[str, Any]) -> set[str]:
+    return {query["name"] for query in drain["queries"]}
+
+
+def test_a_listener_starts_a_query(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    def start_another(name: str | None) -> None:
+        if name == "first":
+            start(warm.session, tmp_path, "second").processAllAvailable()
+
+    with listening(warm.session, start_another) as listener:
+        in_thread(lambda: start(warm.session, tmp_path, "first"))
+        assert not listener.errors
+    assert names(warm.drain()) == {"first", "second"}
+    assert ids_in(tmp_path / "out/second") == exactly(feed.ids)
+
+
+def test_starts_do_not_wait_for_each_other(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    other_started = threading.Event()
+    with listening(warm.session, lambda name: name == "patient" and other_started.wait(60)):
+        patient = Started(lambda: start(warm.session, tmp_path, "patient"))
+        in_thread(lambda: start(warm.session, tmp_path, "quick"), 45)
+        other_started.set()
+        patient.result()
+
+
+def test_a_start_in_progress_is_waited_for(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """A query that is in Spark's list while its start has not yet returned is no query that the agent did not see."""
+    go_on, asked_too_early = threading.Event(), threading.Event()
+
+    def linger(name: str | None) -> None:
+        if name == "slow":
+            asked_too_early.set()
+            go_on.wait(60)
+
+    start(warm.session, tmp_path, "quick").processAllAvailable()
+    with listening(warm.session, linger):
+        slow = Started(lambda: start(warm.session, tmp_path, "slow"))
+        assert asked_too_early.wait(60)
+        with warm.requested() as asked:
+            warm.drains.reaches(asked, "Acknowledged", "Stopping")
+            threading.Event().wait(1)
+            assert warm.drains.show(asked)["state"] in ("Acknowledged", "Stopping")
+            go_on.set()
+            slow.result()
+            assert names(warm.drains.reaches(asked, "Drained")) == {"quick", "slow"}
+
+
+def test_a_batch_stops_another_query_while_the_drain_waits_for_it(
+    warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event
+) -> None:
+    other = start(warm.session, tmp_path, "other")
+    other.processAllAvailable()
+    began = threading.Event()
+
+    def stop_other(batch: DataFrame, batch_id: int) -> None:
+        began.set()
+        if not stopping.is_set():
+            stopping.wait(120)
+            other.stop()
+
+    start(warm.session, tmp_path, "batching", stop_other)
+    assert began.wait(60)
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+        stopping.set()
+        drain = warm.drains.reaches(asked, "Drained")
+        assert names(drain) == {"batching"}
+        assert "the application had stopped query 'other' itself" in drain["message"]
+    assert not other.isActive
+    start(warm.session, tmp_path, "batching").processAllAvailable()
+    assert ids_in(tmp_path / "out/batching") == exactly(feed.ids)
+
+
+def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
+    began = threading.Event()
+
+    def linger(batch: DataFrame, batch_id: int) -> None:
+        began.set()
+        stopping.wait(120)
+
+    blocked, other = start(warm.session, tmp_path, "blocked", linger), start(warm.session, tmp_path, "other")
+    other.processAllAvailable()
+    assert began.wait(60)
+    with warm.requested(queries="blocked,other", afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+        in_thread(other.stop)
+        stopping.set()
+        drain = warm.drains.reaches(asked, "Failed")
+        assert (drain["reason"], "stopped query 'other' while it was being drained" in drain["message"]) == ("QueryFailed", True)
+    blocked.processAllAvailable()
+    assert ids_in(tmp_path / "out/blocked") == exactly(feed.ids)
+
+
+def test_without_pinned_threads(tmp_path: Path, feed: Feed) -> None:
+    """A batch that runs in a thread of py4j stops one query and starts another one while the drain waits for it."""
+    drains = Drains(tmp_path / "store")
+    driver = Driver("unpinned.py", tmp_path, store=drains, prefix=("env", "PYSPARK_PIN_THREAD=false"))
+    try:
+        eventually((tmp_path / "began").exists, "a batch to begin", alive=driver)
+        asked = drains.write()
+        drains.reaches(asked, "Stopping", reason="BatchRunning", driver=driver)
+        (tmp_path / "go").touch()
+        assert names(drains.reaches(asked, "Drained", driver=driver)) == {"batching", "started"}
+        assert "PYSPARK_PIN_THREAD=false" in (tmp_path / "told").read_text()
+        drains.clean_up()
+        assert driver.wait() == 0, driver.tail()
+    finally:
+        driver.close()
+
+
+def test_a_batch_starts_a_query_while_the_drain_waits_for_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
+    began = threading.Event()
+
+    def start_inner(batch: DataFrame, batch_id: int) -> None:
+        began.set()
+        if not stopping.is_set():
+            stopping.wait(120)
+            start(warm.session, tmp_path, "inner")
+
+    start(warm.session, tmp_path, "batching", start_inner)
+    assert began.wait(60)
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+        stopping.set()
+        assert names(warm.drains.reaches(asked, "Drained")) == {"batching", "inner"}
+    assert not warm.session.streams.active
+
+
+def test_a_callback_starts_a_query(warm: Warm, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is called once, although its query has to be planned and frozen too."""
+    monkeypatch.setattr(callbacks, "_registered", [])
+    started: list[str] = []
+
+    @on_drain(timeout_seconds=60)
+    def start_one_more(_: object) -> None:
+        started.append(start(warm.session, tmp_path, f"late-{len(started)}").id)
+
+    start(warm.session, tmp_path, "early").processAllAvailable()
+    assert names(warm.drain()) == {"early", "late-0"}
+    assert len(started) == 1
+
+
+def test_a_thread_and_a_listener_start_queries_while_the_drain_waits(
+    warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event
+) -> None:
+    """The batch may need what that thread does: no start waits for the drain's end."""
+    began = threading.Event()
+
+    def linger(batch: DataFrame, batch_id: int) -> None:
+        began.set()
+        stopping.wait(120)
+
+    with listening(warm.session, lambda name: name == "outer" and start(warm.session, tmp_path, "inner")) as listener:
+        start(warm.session, tmp_path, "batching", linger)
+        assert began.wait(60)
+        with warm.requested() as asked:
+            warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+            in_thread(lambda: start(warm.session, tmp_path, "outer"))
+            stopping.set()
+            assert names(warm.drains.reaches(asked, "Drained")) == {"batching", "outer", "inner"}
+        assert not listener.errors
+
+
+def test_two_starts_on_one_checkpoint_end_an_interrupted_drain_once(
+    warm: Warm, tmp_path: Path, feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = start(warm.session, tmp_path, "twice")
+    query.processAllAvailable()
+    query.stop()
+    files = CheckpointFiles(warm.agent.internals, f"file:{tmp_path}/checkpoints/twice")
+    journal = Journal(
+        drain_id="6f1c",
+        step=JournalStep.PREPARED,
+        checkpoint_policy="Continue",
+        query_name="twice",
+        sink="foreachBatch",
+        sources=(),
+        batch_id=1,
+        watermark_ms=0,
+        metadata=files.read("metadata") or "",
+        fingerprint="f",
+        spark_version=warm.session.version,
+        application="local-1",
+        generation=1,
+        flushes=False,
+    )
+    fence(files, prepare(files, journal))
+    together = threading.Barrier(2)
+
+    def begin() -> None:
+        together.wait()
+        with contextlib.suppress(Exception):  # as in plain Spark one of the two may find the other one running
+            start(warm.session, tmp_path, "twice")
+
+    caplog.set_level("INFO", logger="spark_drain")
+    for started in [Started(begin) for _ in range(2)]:
+        started.result()
+    assert sum("interrupted before its flush" in record.getMessage() for record in caplog.records) == 1
+    feed.add()
+    eventually(lambda: ids_in(tmp_path / "out/twice") == exactly(feed.ids), "the query to read on", 60)

@@ -1,0 +1,257 @@
+"""What a drain would do to a query, and every way to refuse it, each with its way out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from spark_drain_agent.planning.plan import (
+    PlanRejectedError,
+    QueryFacts,
+    check_options,
+    fingerprint,
+    measured,
+    plan_query,
+    residue,
+    side_output_mode,
+)
+from spark_drain_agent.spark_internals.operators import LogicalOperator
+from spark_drain_store import DrainOptions, OperatorReport
+
+KAFKA = "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable"
+FILES = "org.apache.spark.sql.execution.streaming.sinks.FileStreamSink"
+UNSAFE = "CheckpointPolicyUnsafe"
+BATCHES = "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink"
+FACTS = QueryFacts(
+    label="query 'orders'",
+    sink="kafka",
+    output_mode="Append",
+    trigger="ProcessingTimeTrigger",
+    operators=(LogicalOperator("Aggregate", watermarked=True),),
+    checkpoint_location="s3://bucket/orders",
+    sink_class=KAFKA,
+    spark_version="4.2.0",
+    state_provider="org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+)
+DEDUPLICATES = LogicalOperator("Deduplicate", watermarked=False)
+
+
+@pytest.mark.parametrize(
+    ("operator", "output_mode", "disposition"),
+    [
+        (LogicalOperator("Aggregate", watermarked=True), "Append", "flushed"),
+        (LogicalOperator("Aggregate", watermarked=True), "Update", "flushed"),
+        (LogicalOperator("Aggregate", watermarked=True), "Complete", "forgotten"),
+        (LogicalOperator("Aggregate", watermarked=False), "Update", "forgotten"),
+        (LogicalOperator("Deduplicate", watermarked=True), "Append", "forgotten"),
+        (LogicalOperator("DeduplicateWithinWatermark", watermarked=True), "Append", "forgotten"),
+        (LogicalOperator("Join", watermarked=True), "Append", "flushed"),
+        (LogicalOperator("Join", watermarked=False), "Append", "forgotten"),
+        (LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=True, timers=True), "Append", "flushed"),
+        (LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=False), "Append", "forgotten"),
+        (LogicalOperator("GlobalLimit", watermarked=False), "Append", "forgotten"),
+    ],
+)
+def test_what_infinity_does_to_an_operator(operator: LogicalOperator, output_mode: str, disposition: str) -> None:
+    plan = plan_query(DrainOptions(state_loss_policy="Accept"), replace(FACTS, operators=(operator,), output_mode=output_mode))
+    assert [(item.name, item.disposition) for item in plan.operators] == [(operator.name, disposition)]
+    assert plan.flushes
+
+
+def test_a_clock_beyond_all_timers_is_said_in_the_plan() -> None:
+    timers = LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=True, timers=True)
+    assert plan_query(DrainOptions(), replace(FACTS, operators=(timers,))).warnings == ()
+    (warning,) = plan_query(DrainOptions(), replace(FACTS, operators=(replace(timers, processing_time=True),))).warnings
+    assert "query 'orders' has processing-time timers" in warning
+    assert "2262-01-01" in warning
+
+
+def test_state_with_a_time_to_live_expires_at_the_end_of_time() -> None:
+    timers = LogicalOperator("TransformWithStateInPySpark", watermarked=True, timers=True)
+    facts = replace(FACTS, operators=(timers, FACTS.operators[0]), state_expires=True)
+    plan = plan_query(DrainOptions(state_loss_policy="Accept"), facts)
+    assert [operator.disposition for operator in plan.operators] == ["forgotten", "flushed"]
+
+
+def test_rows_that_outlive_the_flush_are_residual() -> None:
+    planned = [OperatorReport(name="a", disposition="flushed"), OperatorReport(name="b", disposition="forgotten")]
+    found = measured(planned, (5, 7), (2, 7))
+    assert [(operator.disposition, operator.rows_before, operator.rows_after) for operator in found] == [
+        ("residual", 5, 2),
+        ("forgotten", 7, 7),
+    ]
+    (warning,) = residue(found, "Reseed")
+    assert warning == "2 state rows of a are left after every timer has fired: only the archive keeps them"
+    assert "the next version finds them" in residue(found, "Continue")[0]
+    assert residue(measured(planned, (), ()), "Reseed") == ()
+    assert measured(planned, (5,), ())[0] == replace(planned[0], rows_before=5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sink_class", "planned", "first_batch_id"),
+    [
+        ("Auto", KAFKA, "Reseed", 0),
+        ("Auto", BATCHES, "Reseed", 9),
+        ("Auto", FILES, "Reseed", 9),
+        ("Auto", "", "Reseed", 9),
+        ("Reseed", KAFKA, "Reseed", 0),
+        ("Reseed", BATCHES, "Reseed", 9),
+        ("Reseed", FILES, "Reseed", 9),
+        ("Continue", KAFKA, "Continue", 9),
+        ("Continue", FILES, "Continue", 9),
+        ("Keep", FILES, "Keep", 9),
+    ],
+)
+def test_checkpoint_policy_of_a_query_with_state(asked: str, sink_class: str, planned: str, first_batch_id: int) -> None:
+    plan = plan_query(DrainOptions(checkpoint_policy=asked), replace(FACTS, sink_class=sink_class))
+    assert (plan.checkpoint_policy, plan.first_batch_id(7)) == (planned, first_batch_id)
+
+
+@pytest.mark.parametrize("sink_class", [KAFKA, BATCHES, FILES])
+@pytest.mark.parametrize(("asked", "planned"), [("Auto", "Continue"), ("Reseed", "Reseed")])
+def test_checkpoint_policy_of_a_query_without_state(asked: str, planned: str, sink_class: str) -> None:
+    """Nothing in it could be incompatible; the sink has seen the last batch and no flush."""
+    plan = plan_query(DrainOptions(checkpoint_policy=asked), replace(FACTS, operators=(), sink_class=sink_class))
+    assert plan.checkpoint_policy == planned
+    assert plan.first_batch_id(7) == (0 if planned == "Reseed" and sink_class == KAFKA else 8)
+
+
+@pytest.mark.parametrize("windows", ["SideOutput", "Discard"])
+def test_ids_go_on_at_the_flush_that_the_sink_has_not_seen(windows: str) -> None:
+    plan = plan_query(DrainOptions(incomplete_windows=windows), replace(FACTS, sink_class=FILES))
+    assert plan.first_batch_id(7) == 8
+
+
+UNTESTED = replace(FACTS, sink_class=BATCHES, sink="foreachBatch", spark_version="5.0.0")
+STATE_IDS = replace(FACTS, sink_class=FILES, sink="parquet", state_format="2")
+OWN_PROVIDER = replace(FACTS, sink_class=FILES, sink="parquet", state_provider="com.example.Provider")
+OLDER = replace(UNTESTED, spark_version="3.5.9")
+OLDER_ROCKSDB = replace(OLDER, state_provider="org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+OLDER_MEMORY = replace(OLDER, operators=(LogicalOperator("DeduplicateWithinWatermark", watermarked=False),))
+
+
+def test_older_releases_make_the_empty_state_of_an_aggregation() -> None:
+    assert plan_query(DrainOptions(), OLDER).first_batch_id(7) == 9
+
+
+@pytest.mark.parametrize("facts", [UNTESTED, OWN_PROVIDER, STATE_IDS, OLDER_ROCKSDB, OLDER_MEMORY])
+def test_where_no_empty_state_can_be_made(facts: QueryFacts) -> None:
+    assert plan_query(DrainOptions(state_loss_policy="Accept"), facts).checkpoint_policy == "Continue"
+    restart = DrainOptions(checkpoint_policy="Reseed", accept_batch_id_restart=True, state_loss_policy="Accept")
+    accepted = plan_query(restart, facts)
+    assert (accepted.checkpoint_policy, accepted.first_batch_id(7)) == ("Reseed", 0)
+    assert "batch ids start again at 0" in accepted.warnings[0]
+
+
+def test_a_restart_of_batch_ids_is_accepted_for_code_and_not_for_files() -> None:
+    """Code may take ids that it has seen; the file sink never does, and needs no such word."""
+    options = DrainOptions(checkpoint_policy="Reseed", accept_batch_id_restart=True)
+    assert plan_query(options, replace(FACTS, sink_class=BATCHES)).first_batch_id(7) == 0
+    assert plan_query(options, replace(FACTS, sink_class=FILES)).first_batch_id(7) == 9
+
+
+@pytest.mark.parametrize(("checkpoint_policy", "flushes"), [("Reseed", False), ("Continue", True), ("Keep", False)])
+def test_discarded_state_is_flushed_only_where_batch_ids_go_on(checkpoint_policy: str, flushes: bool) -> None:
+    options = DrainOptions(incomplete_windows="Discard", checkpoint_policy=checkpoint_policy, state_loss_policy="Accept")
+    plan = plan_query(options, replace(FACTS, operators=(*FACTS.operators, DEDUPLICATES)))
+    assert [operator.disposition for operator in plan.operators] == ["discarded", "forgotten"]
+    assert plan.flushes is flushes
+
+
+@pytest.mark.parametrize(
+    ("output_mode", "operators", "side"),
+    [
+        ("Append", FACTS.operators, "Append"),
+        ("Update", FACTS.operators, "Append"),
+        ("Update", (LogicalOperator("Aggregate", watermarked=False),), "Update"),
+        ("Update", (LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=True, timers=True),), "Update"),
+        ("Update", (*FACTS.operators, DEDUPLICATES), "Update"),
+        ("Complete", FACTS.operators, "Complete"),
+    ],
+)
+def test_output_mode_of_the_side_output(output_mode: str, operators: tuple[LogicalOperator, ...], side: str) -> None:
+    assert side_output_mode(replace(FACTS, output_mode=output_mode, operators=operators)) == side
+
+
+def test_a_query_without_state_is_not_flushed() -> None:
+    assert not plan_query(DrainOptions(), replace(FACTS, operators=())).flushes
+
+
+def test_stop_plans_nothing_for_the_checkpoint_and_forgets_no_state() -> None:
+    plan = plan_query(DrainOptions(mode="Stop"), replace(FACTS, operators=(DEDUPLICATES,), sink="parquet"))
+    assert (plan.checkpoint_policy, plan.flushes, plan.operators) == ("", False, ())
+
+
+@pytest.mark.parametrize("trigger", ["AvailableNowTrigger", "OneTimeTrigger"])
+def test_bounded_queries_are_waited_for_and_need_no_checkpoint(trigger: str) -> None:
+    assert plan_query(DrainOptions(), replace(FACTS, trigger=trigger, checkpoint_location=None)).bounded
+
+
+def test_without_a_checkpoint_location_keep_promises_no_continuation() -> None:
+    assert plan_query(DrainOptions(checkpoint_policy="Keep"), replace(FACTS, checkpoint_location=None)).checkpoint_policy == "Keep"
+
+
+def test_a_generation_that_only_the_agent_can_begin_is_warned_of() -> None:
+    (warning,) = plan_query(DrainOptions(), replace(FACTS, sink_class=BATCHES)).warnings
+    assert "start the next version under the agent" in warning
+    assert plan_query(DrainOptions(), FACTS).warnings == ()
+
+
+def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
+    (warning,) = plan_query(DrainOptions(), replace(FACTS, operators=(LogicalOperator("Join", watermarked=True),))).warnings
+    assert "one half read before the drain and the other after it" in warning
+
+
+@pytest.mark.parametrize(
+    ("options", "facts", "reason", "way_out"),
+    [
+        (DrainOptions(), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "no checkpointLocation"),
+        (DrainOptions(), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one, or use checkpoint.policy 'Keep'"),
+        (DrainOptions(mode="Stop"), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one, or stop the application"),
+        (DrainOptions(), replace(FACTS, trigger="ContinuousTrigger"), "UnsupportedQuery", "ContinuousTrigger"),
+        (DrainOptions(), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "RealTimeTrigger"),
+        (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "switched off"),
+        (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
+        (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
+        (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
+        (DrainOptions(), replace(FACTS, output_mode="Complete"), "StateWouldBeLost", "use mode 'Stop' to keep it"),
+        (DrainOptions(checkpoint_policy="Reseed"), UNTESTED, "CheckpointPolicyUnsafe", "checkpoint.acceptBatchIdRestart"),
+        (DrainOptions(checkpoint_policy="Continue", incomplete_windows="Discard"), replace(FACTS, sink_class=FILES), UNSAFE, "'Reseed'"),
+        (DrainOptions(incomplete_windows="SideOutput"), OWN_PROVIDER, UNSAFE, "incompleteWindows.policy 'Emit'"),
+        (DrainOptions(checkpoint_policy="Reseed"), STATE_IDS, "CheckpointPolicyUnsafe", "checkpointFormatVersion is 2"),
+        (DrainOptions(checkpoint_policy="Reseed"), OWN_PROVIDER, "CheckpointPolicyUnsafe", "com.example.Provider"),
+    ],
+)
+def test_refused_queries(options: DrainOptions, facts: QueryFacts, reason: str, way_out: str) -> None:
+    with pytest.raises(PlanRejectedError) as refused:
+        plan_query(options, facts)
+    assert refused.value.reason == reason
+    assert "query 'orders'" in str(refused.value)
+    assert way_out in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (DrainOptions(queries=("a",)), "afterDrain 'Keep'"),
+        (DrainOptions(queries=("a",), after_drain="Delete"), "afterDrain 'Keep'"),
+    ],
+)
+def test_refused_options(options: DrainOptions, words: str) -> None:
+    with pytest.raises(PlanRejectedError) as refused:
+        check_options(options)
+    assert refused.value.reason == "UnsupportedOption"
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("options", [DrainOptions(), DrainOptions(mode="CatchUp"), DrainOptions(queries=("a",), after_drain="Keep")])
+def test_accepted_options(options: DrainOptions) -> None:
+    check_options(options)
+
+
+def test_fingerprint_ignores_what_differs_from_run_to_run() -> None:
+    first = "Aggregate [count(1) AS n#34L]\n+- EventTimeWatermark 0f8fad5b-d9cb-469f-a165-70867728950e, at#1\n   +- json@5f3a"
+    second = "Aggregate [count(1) AS n#7L]\n+- EventTimeWatermark 7c9e6679-7425-40de-944b-e07fc1f90ae7, at#88\n   +- json@11bc"
+    assert fingerprint(first, "4.2.0") == fingerprint(second, "4.2.0")
+    assert fingerprint(first, "4.2.0") != fingerprint(first, "4.1.0")
+    assert fingerprint(first, "4.2.0") != fingerprint(first.replace("count(1)", "count(2)"), "4.2.0")

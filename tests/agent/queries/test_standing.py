@@ -1,0 +1,35 @@
+"""Which ended queries a drain still has to do with: a table."""
+
+from __future__ import annotations
+
+import pytest
+from spark_drain_agent.queries.standing import Past, Standing, forgotten
+
+RUNS, FAILED, FINISHED, STOPPED, HELD = Standing.RUNS, Standing.FAILED, Standing.FINISHED, Standing.STOPPED, Standing.HELD
+
+
+@pytest.mark.parametrize(
+    ("queries", "kept"),
+    [
+        ([], []),
+        ([(RUNS, "a", "x"), (RUNS, "b", "y")], [0, 1]),
+        ([(FAILED, "a", "x"), (RUNS, "a", "y")], [1]),
+        ([(FAILED, "a", "x"), (RUNS, "b", "y")], [0, 1]),
+        ([(FAILED, "", "x"), (RUNS, "", "y")], [0, 1]),
+        ([(FAILED, "", "x"), (RUNS, "", "x")], [1]),
+        ([(FAILED, "a", None)], [0]),
+        ([(FAILED, "a", None), (RUNS, "a", None)], [1]),
+        ([(FINISHED, "a", "x"), (FINISHED, "a", "y"), (FINISHED, "a", "z")], [2]),
+        ([(FINISHED, "", "x"), (FINISHED, "", "x"), (RUNS, "", "x")], [2]),
+        ([(FINISHED, "", "x"), (FINISHED, "", "y")], [0, 1]),
+        ([(FINISHED, "a", None), (FINISHED, "", None), (RUNS, "", None)], [2]),
+        ([(FINISHED, "a", "x"), (FAILED, "a", "x")], [1]),
+        ([(STOPPED, "a", "x")], [0]),
+        ([(STOPPED, "a", "x"), (RUNS, "a", "y")], [1]),
+        ([(RUNS, "a", "x"), (RUNS, "a", "y")], [0, 1]),  # in two sessions
+        ([(HELD, "a", "x"), (HELD, "a", "x")], [1]),
+    ],
+)
+def test_what_is_kept(queries: list[tuple[Standing, str, str | None]], kept: list[int]) -> None:
+    over = forgotten([Past(*query) for query in queries])
+    assert [index for index, is_over in enumerate(over) if not is_over] == kept

@@ -1,0 +1,60 @@
+"""A key waits once, and no two workers have it."""
+
+import threading
+
+from spark_drain_operator.engine.queue import DelayedQueue
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_key_is_queued_once() -> None:
+    queue: DelayedQueue[str] = DelayedQueue()
+    for _ in range(3):
+        queue.add("a")
+    queue.add("b")
+    assert len(queue) == 2
+    assert (queue.get(), queue.get()) == ("a", "b")
+    assert len(queue) == 0
+
+
+def test_the_earliest_time_wins() -> None:
+    clock = Time()
+    queue: DelayedQueue[str] = DelayedQueue(clock)
+    queue.add("a", 10)
+    queue.add("b", 5)
+    queue.add("a", 1)
+    queue.add("b", 20)
+    clock.now = 1.0
+    assert queue.get() == "a"
+    clock.now = 5.0
+    assert queue.get() == "b"
+    assert len(queue) == 0
+
+
+def test_a_key_that_is_worked_on_comes_back_afterwards() -> None:
+    queue: DelayedQueue[str] = DelayedQueue()
+    queue.add("a")
+    assert queue.get() == "a"
+    queue.add("a")
+    queue.add("b")
+    assert queue.get() == "b"
+    queue.done("a")
+    assert queue.get() == "a"
+
+
+def test_closing_wakes_everybody() -> None:
+    queue: DelayedQueue[str] = DelayedQueue()
+    found: list[str | None] = []
+    threads = [threading.Thread(target=lambda: found.append(queue.get())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    queue.close()
+    for thread in threads:
+        thread.join(timeout=5)
+    assert found == [None, None]

@@ -1,0 +1,199 @@
+"""The engine brings forward any kind that says what `Kind` asks for; here one that knows neither applications nor messages."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pytest
+from spark_drain_operator.engine.conditions import ACCEPTED, FINISHED, RECONCILING, STALLED, SUCCEEDED, Condition, Conditions
+from spark_drain_operator.engine.kind import InvalidSpecError, Kind
+from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.engine.reconciler import FORCE_DELETE, Reconciler
+from spark_drain_operator.engine.status import BasePhase, Ending, Status
+from spark_drain_operator.engine.story import Told, story
+from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.own_objects import GROUP, Resource
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError
+
+from tests.support.apiserver import DRAINS, ApiServer, drain_body
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.apiserver
+
+TYPES = (ACCEPTED, SUCCEEDED, FINISHED, RECONCILING, STALLED)
+
+
+class Phase(BasePhase):
+    PENDING = "Pending"
+    DONE = "Planned"
+    REFUSED = "Rejected"
+
+    @property
+    def successful(self) -> bool:
+        return self is Phase.DONE
+
+
+@dataclass(frozen=True)
+class ErrandSpec:
+    run_id: str
+    ttl: int | None
+
+
+@dataclass(kw_only=True)
+class ErrandStatus(Status):
+    phase: BasePhase = Phase.PENDING
+    conditions: Conditions = field(default_factory=lambda: Conditions(TYPES))
+
+    def as_object(self) -> dict[str, Any]:
+        outcome = {"outcome": self.outcome.as_object()} if self.outcome else {}
+        conditions = [condition.as_object() for condition in self.conditions]
+        return {"phase": str(self.phase), "message": self.message, "conditions": conditions, **outcome}
+
+
+@dataclass
+class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
+    """Errands wait for a word of the test; a run id of ``no`` is inadmissible, one of ``what`` cannot be read."""
+
+    word: bool = False
+    sent: bool = False
+    forgotten: list[str] = field(default_factory=list)
+
+    resource = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/errand")
+    rejected = Phase.REFUSED
+
+    def parse(self, spec: Mapping[str, Any]) -> ErrandSpec:
+        if spec["runId"] == "what":
+            raise InvalidSpecError("runId is 'what'")
+        return ErrandSpec(spec["runId"], spec.get("ttlSecondsAfterFinished"))
+
+    def read_status(self, body: Mapping[str, Any], now: datetime) -> ErrandStatus:
+        status = body.get("status") or {}
+        return ErrandStatus(
+            generation=body["metadata"]["generation"],
+            now=now,
+            phase=Phase(status.get("phase", "Pending")),
+            conditions=Conditions(TYPES, map(Condition.from_object, status.get("conditions") or [])),
+            outcome=Ending.from_object(status.get("outcome"), Phase),
+        )
+
+    def inadmissible(self, spec: ErrandSpec) -> Ending | None:
+        return Ending(Phase.REFUSED, "NotServed", "no") if spec.run_id == "no" else None
+
+    def observe(self, body: dict[str, Any], spec: ErrandSpec, status: ErrandStatus) -> ErrandStatus:
+        return status
+
+    def steps(self, current: ErrandStatus) -> Iterable[Callable[[ErrandStatus], Outcome]]:
+        return (lambda _: DONE, self.send, lambda _: ended(Phase.DONE, "Delivered", "delivered"))
+
+    def send(self, _: ErrandStatus) -> Outcome:
+        self.sent = True
+        return DONE if self.word else Waiting(7.0, "waiting for a word")
+
+    def begun(self, current: ErrandStatus) -> bool:
+        return self.sent
+
+    def mark(self, current: ErrandStatus, message: str, *, ends: bool) -> None:
+        current.set(ACCEPTED, "True", "Accepted", message)
+
+    def seconds_to_limit(self, current: ErrandStatus) -> float | None:
+        return 5.0
+
+    def forget(self, body: Mapping[str, Any], spec: ErrandSpec) -> None:
+        self.forgotten.append(body["metadata"]["name"])
+
+    def conclude(self, status: ErrandStatus, ending: Ending) -> None:
+        pass
+
+    def story(self, before: ErrandStatus, after: ErrandStatus) -> list[Told]:
+        return story(before, after, ())
+
+
+@dataclass
+class Desk:
+    """One errand, and an engine that serves it when it is told to."""
+
+    server: ApiServer
+    namespace: str
+    errands: Errands
+
+    def ask(self, run_id: str, **spec: Any) -> None:
+        self.server.client.request("POST", DRAINS.format(self.namespace), body=drain_body("errand", runId=run_id, **spec))
+
+    def look(self) -> float | None:
+        cluster = Cluster.over(self.server.client)
+        return Reconciler(self.errands, cluster).reconcile(self.namespace, "errand")
+
+    @property
+    def path(self) -> str:
+        return f"{DRAINS.format(self.namespace)}/errand"
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return self.server.client.request("GET", self.path)
+
+    @property
+    def conditions(self) -> dict[str, tuple[str, str]]:
+        return {item["type"]: (item["status"], item["reason"]) for item in self.body["status"]["conditions"]}
+
+    def gone(self) -> bool:
+        try:
+            return not self.body
+        except ApiError as error:
+            return error.status == 404
+
+
+@pytest.fixture
+def desk(api_server: ApiServer, namespace: str) -> Desk:
+    return Desk(api_server, namespace, Errands())
+
+
+def test_another_kind_goes_from_its_first_step_to_its_end(desk: Desk) -> None:
+    desk.ask("one", ttlSecondsAfterFinished=600)
+    assert desk.look() == 5.0  # the limit comes before the step's own time
+    assert desk.body["metadata"]["finalizers"] == [f"{GROUP}/errand"]
+    assert desk.conditions[SUCCEEDED] == ("Unknown", "Pending")
+    assert desk.body["status"]["message"] == "waiting for a word"
+    version = desk.body["metadata"]["resourceVersion"]
+    desk.look()
+    assert desk.body["metadata"]["resourceVersion"] == version, "a pass without news writes nothing"
+    desk.errands.word = True
+    assert desk.look() == 0.0
+    assert not desk.errands.forgotten, "decided first"
+    assert (desk.look() or 0) > 500
+    assert desk.errands.forgotten == ["errand"]
+    assert desk.conditions[FINISHED] == ("True", "Planned")
+    assert desk.conditions[SUCCEEDED] == ("True", "Delivered")
+    assert not desk.body["metadata"].get("finalizers")
+    query = {"fieldSelector": "involvedObject.name=errand"}
+    events = desk.server.client.request("GET", f"/api/v1/namespaces/{desk.namespace}/events", query=query)["items"]
+    assert [item["reason"] for item in sorted(events, key=lambda item: str(item["eventTime"]))] == ["Accepted", "Planned"]
+
+
+@pytest.mark.parametrize(("run_id", "reason"), [("no", "NotServed"), ("what", "InvalidSpec")])
+def test_what_is_refused_is_never_held(desk: Desk, run_id: str, reason: str) -> None:
+    desk.ask(run_id)
+    assert desk.look() is None
+    assert desk.conditions[SUCCEEDED] == ("False", reason)
+    assert not desk.body["metadata"].get("finalizers")
+    assert not desk.errands.sent
+
+
+def test_a_finished_object_is_deleted_after_its_time(desk: Desk) -> None:
+    desk.ask("one", ttlSecondsAfterFinished=0)
+    desk.errands.word = True
+    desk.look()
+    desk.look()
+    assert desk.gone()
+
+
+def test_a_forced_deletion_lets_go_at_once(desk: Desk) -> None:
+    desk.ask("one")
+    desk.look()
+    desk.server.client.request("DELETE", desk.path)
+    assert not desk.gone()
+    annotated = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
+    desk.server.client.request("PATCH", desk.path, body=annotated, content_type=MERGE_PATCH)
+    assert desk.look() is None
+    assert desk.errands.forgotten == ["errand"]
+    eventually(desk.gone, "the object is gone", 10)

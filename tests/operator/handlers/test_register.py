@@ -1,0 +1,20 @@
+"""Which events are news."""
+
+from typing import Any
+
+import pytest
+from spark_drain_operator.handlers.register import needs_a_pass
+
+
+@pytest.mark.parametrize(
+    ("event", "body", "expected"),
+    [
+        (None, {"metadata": {"generation": 1}, "status": {"observedGeneration": 1}}, True),
+        ("ADDED", {"metadata": {"generation": 1}}, True),
+        ("MODIFIED", {"metadata": {"generation": 1}, "status": {"observedGeneration": 1}}, False),
+        ("MODIFIED", {"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}, True),
+        ("MODIFIED", {"metadata": {"generation": 1, "deletionTimestamp": "now"}, "status": {"observedGeneration": 1}}, True),
+    ],
+)
+def test_the_operators_own_writes_are_no_news(event: str | None, body: dict[str, Any], expected: bool) -> None:
+    assert needs_a_pass(event, body) is expected

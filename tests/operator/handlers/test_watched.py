@@ -1,0 +1,19 @@
+"""Which objects wait for what."""
+
+from spark_drain_operator.engine.workers import ObjectKey
+from spark_drain_operator.handlers.watched import Watched
+
+
+def test_watched_drains_by_application() -> None:
+    watched = Watched()
+    first, second = ObjectKey("PipelineDrain", "ns", "first"), ObjectKey("PipelineDrain", "ns", "second")
+    watched.track(first, "SparkApplication", "app")
+    watched.track(second, "SparkApplication", "app")
+    watched.track(second, "SparkApplication", "app")
+    assert set(watched.of_application("ns", "app")) == {first, second}
+    assert set(watched.of_config_map("ns", "sparkapplication-app-agent-reports")) == {first, second}
+    assert watched.of_application("other", "app") == ()
+    assert watched.of_config_map("ns", "app") == ()
+    watched.forget(first)
+    watched.forget(first)
+    assert watched.of_application("ns", "app") == (second,)

@@ -1,0 +1,78 @@
+"""How agent and application end a drain, as a table."""
+
+from typing import Any
+
+import pytest
+from spark_drain_operator.applications.protocol import Application
+from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.kinds.drain.interrupts import verdict
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason
+from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_store import DrainReport, DrainState
+
+from tests.operator.kinds.drain.samples import application, driver, report, spec, status
+
+CANCEL = Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, "")
+
+
+def complete(**fields: Any) -> DrainStatus:
+    made = status(application_uid="app-uid", **fields)
+    made.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED)
+    return made
+
+
+ACTIVE = {"application_uid": "app-uid"}
+
+
+RUNNING = application("RUNNING", driver())
+
+
+@pytest.mark.parametrize(
+    ("wish", "known", "seen", "given", "expected"),
+    [
+        ({}, status(**ACTIVE), RUNNING, None, None),
+        ({}, status(**ACTIVE), RUNNING, report(DrainState.FLUSHING), None),
+        ({}, status(), None, None, None),
+        ({}, status(**ACTIVE), None, None, (Phase.ABANDONED, Reason.APPLICATION_GONE)),
+        ({}, status(**ACTIVE), application(uid="another"), None, (Phase.ABANDONED, Reason.APPLICATION_GONE)),
+        ({}, complete(), None, None, None),
+        ({}, status(**ACTIVE), RUNNING, report(DrainState.REJECTED, reason="UnknownQuery"), (Phase.REJECTED, "UnknownQuery")),
+        ({}, status(**ACTIVE), RUNNING, report(DrainState.FAILED, reason="CheckpointBroken"), (Phase.FAILED, "CheckpointBroken")),
+        ({}, status(**ACTIVE), RUNNING, report(DrainState.FAILED), (Phase.FAILED, "Failed")),
+        (
+            {},
+            status(**ACTIVE),
+            RUNNING,
+            report(DrainState.FAILED, reason="DeadlineExceeded"),
+            (Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED),
+        ),
+        (
+            {},
+            status(**ACTIVE),
+            RUNNING,
+            report(DrainState.FAILED, reason="BatchStillRunning"),
+            (Phase.TIMED_OUT, Reason.BATCH_STILL_RUNNING),
+        ),
+        (
+            {"on_timeout": "ForceStop"},
+            status(**ACTIVE),
+            RUNNING,
+            report(DrainState.FAILED, reason="DeadlineExceeded"),
+            (Phase.FORCE_STOPPED, Reason.DEADLINE_EXCEEDED),
+        ),
+        ({}, status(**ACTIVE), RUNNING, report(DrainState.WITHDRAWN), (Phase.CANCELLED, Reason.WITHDRAWN)),
+        (
+            {},
+            status(**ACTIVE, withdrawal=CANCEL),
+            RUNNING,
+            report(DrainState.WITHDRAWN),
+            (Phase.CANCELLED, Reason.CANCEL_REQUESTED),
+        ),
+        ({}, status(**ACTIVE), application("FAILED"), report(DrainState.FLUSHING), (Phase.FAILED, Reason.APPLICATION_ENDED)),
+        ({}, status(**ACTIVE), application("FAILED"), report(DrainState.DRAINED), None),
+        ({}, status(**ACTIVE), application("PENDING_RERUN"), report(DrainState.FLUSHING), None),
+    ],
+)
+def test_verdict(wish: dict[str, Any], known: DrainStatus, seen: Application | None, given: DrainReport | None, expected: Any) -> None:
+    ending = verdict.decide(spec(**wish), known, seen, given)
+    assert (None if ending is None else (ending.phase, ending.reason)) == expected

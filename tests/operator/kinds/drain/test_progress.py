@@ -1,0 +1,38 @@
+"""The agent's report in the words of the status."""
+
+from datetime import UTC, datetime
+
+from spark_drain_operator.kinds.drain import progress
+from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_store import DrainReport, DrainState, QueryReport
+from spark_drain_store.messages import ExecutorException
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_a_huge_report_is_cut_to_what_the_schema_takes() -> None:
+    queries = tuple(
+        QueryReport(id=f"q{number}", message="m" * 5000, last_batch_id=-1, end_offsets={"long": "x" * 9000, "short": "{}"})
+        for number in range(99)
+    )
+    report = DrainReport(
+        drain_id="u",
+        runs=("r",),
+        state=DrainState.DRAINED,
+        updated_at=NOW,
+        queries=queries + queries[:1],
+        executors_expected=10000,
+        executors_drained="1-9999",
+        executor_exceptions=tuple(ExecutorException(id=str(number), state="Gone") for number in range(80)),
+        timings={f"step{number}": 0.5 for number in range(99)},
+    )
+    status = DrainStatus(generation=1, now=NOW)
+    progress.fill(status, report)
+    assert len(status.queries) == 32
+    assert len(status.executor_exceptions) == 50
+    assert len(status.timings) == 32
+    assert status.queries[0]["endOffsets"] == [{"source": "short", "offset": "{}"}]
+    assert len(status.queries[0]["message"]) == 1024
+    assert "lastBatchId" not in status.queries[0]
+    assert status.progress["executors"] == "9999/10000"
+    assert set(progress.end_offsets(report)) == {f"q{number}" for number in range(99)}

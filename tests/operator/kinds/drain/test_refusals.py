@@ -1,0 +1,171 @@
+"""Drains that end before, or without, touching the application."""
+
+import time
+
+import pytest
+from spark_drain_store import DrainState
+from spark_drain_store.channel import config_map_names
+
+from tests.operator.conftest import World, condition
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.apiserver
+
+
+def test_a_second_drain_of_the_same_application_is_rejected_by_name(world: World) -> None:
+    agent = world.run_application()
+    world.create_drain("first")
+    agent.await_notification()
+    world.create_drain("second")
+    second = world.await_phase("Rejected", "second")
+    assert condition(second, "Succeeded")["reason"] == "DrainAlreadyActive"  # type: ignore[index]
+    assert "PipelineDrain 'first'" in second["status"]["message"]
+    assert len(agent.notifications()) == 1
+    eventually(lambda: ("Warning", "Rejected") in world.events("second"), what="the Event")
+
+
+def test_a_retry_after_the_end_is_accepted(world: World) -> None:
+    agent = world.run_application()
+    drain_id = world.create_drain("first")
+    agent.await_notification()
+    agent.report(drain_id, DrainState.REJECTED, reason="StateWouldBeLost", message="dropDuplicates of query counts forgets its keys")
+    first = world.await_phase("Rejected", "first")
+    assert condition(first, "Accepted")["reason"] == "StateWouldBeLost"  # type: ignore[index]
+    assert first["status"]["message"] == "dropDuplicates of query counts forgets its keys"
+    second = world.create_drain("second", stateLossPolicy="Accept")
+    notification = agent.await_notification()
+    assert notification.drain_id == second
+    assert dict(notification.options) == {"stateLossPolicy": "Accept"}
+    reports = world.config_map(config_map_names("app")[1]).get("data") or {}
+    assert len(reports) <= 1
+    assert world.untouched
+
+
+def test_a_missing_application_is_waited_for(world: World) -> None:
+    world.create_drain()
+    waiting = world.await_condition("Accepted", "ApplicationNotFound")
+    assert waiting["status"] == "Unknown"
+    assert "there is no SparkApplication 'app'" in waiting["message"]
+    world.run_application().await_notification()
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "SUSPENDED"])
+def test_an_application_that_does_not_run_is_waited_for(world: World, state: str) -> None:
+    world.application.create(suspend=state == "SUSPENDED").set_state(state)
+    world.create_drain(ifNotRunning="Wait")
+    waiting = world.await_condition("Accepted", "WaitingForDriver")
+    assert f"(state {state})" in waiting["message"]
+    world.application.resume()
+    world.agent("spark-one", world.application.start()).await_notification()
+
+
+@pytest.mark.parametrize(
+    ("state", "policy", "phase", "reason"),
+    [
+        ("", "Succeed", "NothingToDrain", "NothingToDrain"),
+        ("", "Reject", "Rejected", "ApplicationNotFound"),
+        ("SUSPENDED", "Succeed", "NothingToDrain", "NothingToDrain"),
+        ("SUSPENDED", "Reject", "Rejected", "ApplicationNotRunning"),
+        ("COMPLETED", "Succeed", "NothingToDrain", "NothingToDrain"),
+        ("COMPLETED", "Reject", "Rejected", "ApplicationNotRunning"),
+    ],
+)
+def test_an_application_that_does_not_run_ends_the_drain_as_the_policy_says(
+    world: World, state: str, policy: str, phase: str, reason: str
+) -> None:
+    if state:
+        world.application.create(suspend=state == "SUSPENDED").set_state(state)
+    world.create_drain(ifNotRunning=policy)
+    body = world.await_phase(phase)
+    assert condition(body, "Succeeded")["reason"] == reason  # type: ignore[index]
+    assert condition(body, "Finished")["status"] == "True"  # type: ignore[index]
+    assert state in body["status"]["message"]
+
+
+def test_deletion_of_the_application_is_refused_where_the_operator_may_not(own_world: World) -> None:
+    own_world.operator.start()
+    agent = own_world.run_application()
+    own_world.create_drain(afterDrain="Delete")
+    body = own_world.await_phase("Rejected")
+    assert condition(body, "Succeeded")["reason"] == "DeleteNotAllowed"  # type: ignore[index]
+    assert "--allow-delete" in body["status"]["message"]
+    assert agent.notifications() == {}
+    assert own_world.untouched
+
+
+def test_an_absent_agent_fails_the_drain_and_leaves_the_application(world: World) -> None:
+    agent = world.run_application()
+    world.create_drain(acknowledgeTimeoutSeconds=2)
+    body = world.await_phase("Failed")
+    succeeded = condition(body, "Succeeded")
+    assert succeeded is not None
+    assert (succeeded["status"], succeeded["reason"]) == ("False", "AgentNotResponding")
+    assert "no agent responded within 2 s" in body["status"]["message"]
+    assert world.untouched
+    assert agent.notifications() == {}
+    eventually(lambda: ("Warning", "Failed") in world.events(), what="the Event")
+
+
+def test_a_stale_run_id_is_rejected(world: World) -> None:
+    world.run_application("spark-now")
+    world.create_drain(runId="spark-earlier")
+    body = world.await_phase("Rejected")
+    assert condition(body, "Succeeded")["reason"] == "StaleRunId"  # type: ignore[index]
+    assert "'spark-now'" in body["status"]["message"]
+    assert world.untouched
+
+
+def test_an_unsupported_kind_is_rejected_by_name(world: World) -> None:
+    world.create_drain(applicationRef={"apiVersion": "spark.apache.org/v1", "kind": "SparkApplication", "name": "app"})
+    body = world.await_phase("Rejected")
+    assert condition(body, "Succeeded")["reason"] == "UnsupportedApplication"  # type: ignore[index]
+    assert "sparkoperator.k8s.io/v1beta2/SparkApplication" in body["status"]["message"]
+
+
+@pytest.mark.parametrize(("stage", "seconds"), [("no application", 1), ("driver pending", 2), ("not answered", 2), ("not approved", 4)])
+def test_a_drain_that_has_not_begun_expires(world: World, stage: str, seconds: int) -> None:
+    """What has been asked of the agent is taken back; an agent that has planned already says first that nothing is touched."""
+    agent = None
+    if stage == "driver pending":
+        world.application.create().submit("spark-one")
+    elif stage != "no application":
+        agent = world.run_application()
+    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+    drain_id = world.create_drain(expirationTime=soon, acknowledgeTimeoutSeconds=600, execution="AfterApproval")
+    if agent is not None and stage == "not approved":
+        agent.await_notification()
+        agent.report(drain_id, DrainState.ACKNOWLEDGED)
+        agent.await_withdrawn()
+        agent.report(drain_id, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    body = world.await_phase("Expired")
+    assert condition(body, "Succeeded")["reason"] == "Expired"  # type: ignore[index]
+    assert soon in body["status"]["message"]
+    if agent is not None:
+        assert agent.notifications() == {}
+        assert world.untouched
+
+
+def test_a_plan_ends_with_the_plan(world: World) -> None:
+    agent = world.run_application()
+    drain_id = world.create_drain(execution="PlanOnly")
+    assert dict(agent.await_notification().options) == {"execution": "PlanOnly"}
+    agent.report(drain_id, DrainState.ACKNOWLEDGED, reason="Planned", message="1 query, 7 rows in state")
+    body = world.await_phase("Planned")
+    assert body["status"]["queries"][0]["operators"] == [{"name": "stateStoreSave", "disposition": "flushed", "rowsBefore": 7}]
+    agent.await_no_notification()
+    assert world.untouched
+
+
+def test_a_result_name_of_somebody_else_is_not_overwritten(world: World) -> None:
+    agent = world.run_application()
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}, "data": {"mine": "yes"}}
+    world.client.request("POST", f"/api/v1/namespaces/{world.namespace}/configmaps", body=body)
+    drain_id = world.create_drain()
+    agent.await_notification()
+    agent.drain(drain_id)
+    stalled = world.await_condition("Stalled", "ResultNameTaken")
+    assert stalled["status"] == "True"
+    assert world.config_map("drain-result")["data"] == {"mine": "yes"}
+    assert not world.application.suspended
+    world.client.request("DELETE", f"/api/v1/namespaces/{world.namespace}/configmaps/drain-result")
+    eventually(lambda: world.application.suspended, what="it goes on")

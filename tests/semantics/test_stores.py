@@ -1,0 +1,117 @@
+"""Checkpoints where renames may not be atomic: refused by name before anything is touched, unless the owner vouches for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from spark_drain_agent.checkpoint.renames import VOUCHED_CONF
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from spark_drain_store import DrainState
+
+from tests.semantics.operator_table import EVENTS, FIRST, SECOND
+from tests.semantics.warm import Application, Batches, Input, read_all
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Begin = Callable[..., Application]
+CLOSED_BEFORE = 50
+"""The watermark is at 54 in the end, and windows are 10 seconds long."""
+
+
+@pytest.fixture
+def store(spark: SparkSession, tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that mounts the test's folder under another scheme, and returns its URI there."""
+
+    def mount(scheme: str) -> str:
+        java_context = spark.sparkContext._jsc
+        assert java_context is not None
+        hadoop = java_context.hadoopConfiguration()
+        if scheme != "viewfs":
+            hadoop.set(f"fs.{scheme}.impl", "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme")
+        hadoop.set(f"fs.{scheme}.impl.disable.cache", "true")
+        (tmp_path / "mounted").mkdir()
+        hadoop.set("fs.viewfs.mounttable.bucket.link./data", f"file:{tmp_path}/mounted")
+        return f"{scheme}://bucket/data"
+
+    return mount
+
+
+def test_refused_by_the_scheme_and_left_alone(store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(FIRST)
+    app = application(store("s3"))
+    query = app.start(events.stream().groupBy("at").count(), sink)
+    read_all(query)
+    checkpoint = tmp_path / "mounted/q"
+    before = sorted(path for path in checkpoint.rglob("*") if path.is_file())
+    with app.asked(DrainState.REJECTED) as report:
+        assert report.reason == "UnsupportedCheckpointStore"
+        assert "s3://bucket/data/q" in report.message
+        assert f"{VOUCHED_CONF}=s3" in report.message
+        assert "'Stop'" in report.message
+    assert sorted(path for path in checkpoint.rglob("*") if path.is_file()) == before
+    events.add(SECOND)
+    read_all(query, len(EVENTS))
+
+
+def test_stop_needs_no_renames(store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(FIRST)
+    base = store("s3")
+    app = application(base)
+    read_all(app.start(_windows(events), sink))
+    before = (tmp_path / "mounted/q/metadata").read_text()
+    app.drain("Stop")
+    app.close()
+    assert (tmp_path / "mounted/q/metadata").read_text() == before
+    assert not (tmp_path / "mounted/q/_drain").exists()
+    events.add(SECOND)
+    again = application(base)
+    read_all(again.start(_windows(events), sink))
+    again.close()
+    assert not sink.drained
+    assert sink.ids == Counter(event.id for event in EVENTS if event.at < CLOSED_BEFORE)
+
+
+def test_a_word_is_not_enough_where_no_file_can_be_replaced(
+    store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's own manager for such a filesystem leaves an existing file as it is, and says nothing: a fence would not stand."""
+    spark.conf.set(VOUCHED_CONF, "abfs, s3")
+    events = Input(spark, tmp_path / "events")
+    events.add(FIRST)
+    app = application(store("s3"))
+    read_all(app.start(_windows(events), Batches()))
+    with app.asked(DrainState.REJECTED) as report:
+        assert report.reason == "UnsupportedCheckpointStore"
+        assert "no FileContext" in report.message
+        assert "No AbstractFileSystem configured for scheme: s3" in report.message
+    assert not (tmp_path / "mounted/q/_drain").exists()
+
+
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+def test_a_view_of_a_filesystem_with_atomic_renames_is_drained(
+    flush: str, store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.conf.set(FLUSH_CONF, flush)
+    base, events, sink = store("viewfs"), Input(spark, tmp_path / "events"), Batches()
+    events.add(FIRST)
+    app = application(base)
+    read_all(app.start(_windows(events), sink))
+    app.drain()
+    app.close()
+    assert sink.drained
+    events.add(SECOND)
+    again = application(base)
+    read_all(again.start(_windows(events), sink))
+    again.drain()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+def _windows(events: Input) -> DataFrame:
+    return events.stream().groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids")

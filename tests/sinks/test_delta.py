@@ -1,0 +1,108 @@
+"""Delta tables: written in every way that Delta knows, and read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from deltalake import write_deltalake
+from pyarrow import Table  # type: ignore[import-untyped]  # pyarrow ships no types
+
+from tests.ledger.harness import Restarter
+from tests.sinks.bench import TRUTH, Case, bench, killed_between_commits, read_on, sums_in, until_drained
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.xdist_group("delta")]
+
+TABLES = ["path", "counts", "default.counts", "spark_catalog.default.counts"]
+
+
+@pytest.fixture(scope="module")
+def delta(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarter]:
+    with bench("delta", tmp_path_factory.mktemp("delta") / "log") as restarter:
+        yield restarter
+
+
+@pytest.fixture(scope="module")
+def table(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The input as a Delta table, each file in a version of its own."""
+    folder = tmp_path_factory.mktemp("input") / "table"
+    for file in sorted(source.iterdir()):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        write_deltalake(str(folder), Table.from_pylist([row | {"at": datetime.fromisoformat(row["at"])} for row in rows]), mode="append")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("into", "flush"),
+    [
+        pytest.param(into, flush, marks=[] if (into, flush) == ("spark_catalog.default.counts", "WorkCopy") else pytest.mark.soak)
+        for into in TABLES
+        for flush in ("Auto", "WorkCopy")
+    ],
+)
+def test_append(into: str, flush: str, delta: Restarter, source: Path, tmp_path: Path) -> None:
+    case = Case("delta", into)
+    until_drained(delta, case, source, tmp_path, flush=flush)
+    read_on(delta, case, source, tmp_path)
+    assert sums_in(case, tmp_path) == TRUTH
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+def test_complete_mode(flush: str, delta: Restarter, source: Path, tmp_path: Path) -> None:
+    """The table holds what one version has counted: what the first one had is there until the second one replaces it."""
+    case = Case("delta", rows="totals", mode="complete")
+    accept = ["stateLossPolicy=Accept"]
+    until_drained(delta, case, source, tmp_path, flush=flush, options=accept)
+    first = sums_in(case, tmp_path)
+    read_on(delta, case, source, tmp_path, options=accept)
+    assert first + sums_in(case, tmp_path) == TRUTH
+    assert 0 < first.count < TRUTH.count
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+@pytest.mark.parametrize("rows", ["records", "windows"])
+def test_foreach_batch_that_leaves_out_ids_that_the_table_knows(
+    rows: str, flush: str, delta: Restarter, source: Path, tmp_path: Path
+) -> None:
+    case = Case("delta", "foreachBatch", rows)
+    until_drained(delta, case, source, tmp_path, flush=flush)
+    read_on(delta, case, source, tmp_path)
+    assert sums_in(case, tmp_path) == TRUTH
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("how", ["Drain-Auto", "Drain-WorkCopy", "CatchUp-Auto", "CatchUp-WorkCopy"])
+@pytest.mark.parametrize("options", [{}, {"schemaTrackingLocation": "{base}/checkpoints/counts/_schemas"}], ids=["", "schema-tracked"])
+def test_source(options: dict[str, str], how: str, delta: Restarter, table: Path, tmp_path: Path) -> None:
+    mode, flush = how.split("-")
+    case = Case("delta", source="delta", readOptions=options)
+    report = until_drained(delta, case, table, tmp_path, mode=mode, flush=flush)
+    assert list(report["queries"][0]["endOffsets"]) == [f"DeltaSource[file:{table}]"]
+    if mode == "CatchUp":
+        assert sums_in(case, tmp_path) == TRUTH
+    read_on(delta, case, table, tmp_path)
+    assert sums_in(case, tmp_path) == TRUTH
+
+
+@pytest.mark.parametrize(
+    ("into", "flush"),
+    [
+        pytest.param("path", "Auto"),
+        pytest.param("path", "WorkCopy", marks=pytest.mark.soak),
+        pytest.param("spark_catalog.default.counts", "Auto", marks=pytest.mark.soak),
+        pytest.param("foreachBatch", "Auto", marks=pytest.mark.soak),
+        pytest.param("foreachBatch", "WorkCopy", marks=pytest.mark.soak),
+    ],
+)
+def test_killed_between_the_commits(into: str, flush: str, delta: Restarter, source: Path, tmp_path: Path) -> None:
+    case, base = Case("delta", into), tmp_path / "killed"
+    killed_between_commits(case, flush, "table/_delta_log/*.json", source, base)
+    finished = delta.run("agent", "v1", source, base, "finish", app=case.app)
+    assert finished["outcome"] == "ran", finished["detail"]
+    read_on(delta, case, source, base)
+    assert sums_in(case, base) == TRUTH
