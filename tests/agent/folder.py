@@ -29,6 +29,9 @@ class Folder:
     def names(self, folder: str) -> list[str]:
         return sorted(item.name for item in (self.path / folder).glob("[!.]*"))
 
+    def below(self, folder: str) -> list[str]:
+        return sorted(str(path.relative_to(self.path)) for path in (self.path / folder).rglob("*") if path.is_file())
+
     def names_by_age(self, folder: str) -> list[str]:
         return [path.name for path in sorted((self.path / folder).glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)]
 

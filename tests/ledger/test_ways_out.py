@@ -44,7 +44,7 @@ def test_another_version_is_refused_and_a_discarded_flush_lets_it_start(pending:
     # What is lost is what was open: events that v1 had read and not yet emitted, all of them before the first that v2 read.
     assert max(lost) < min(number for number in range(EVENTS) if ledger.seen[number] and number not in before)
 
-    restored = restarter.command("resume", f"{kept}/checkpoints/ledger", "--from", "archive")
+    restored = restarter.command("resume", f"{kept}/checkpoints/ledger", "--from", "archive", "--accept-batch-id-reuse")
     assert restored["outcome"] == "0", restored["detail"]
     went_on = restarter.run("agent", "v1", source, kept, "consume")
     assert went_on["outcome"] == "ran", went_on["detail"]
@@ -57,7 +57,9 @@ def test_a_drain_is_taken_back(source: Path, tmp_path: Path, restarter: Restarte
     assert Ledger(base).drain_panes() > 0
     with_v2 = copy(base, "v2")
 
-    restored = restarter.command("resume", f"{base}/checkpoints/ledger", "--from", "archive")
+    unsaid = restarter.command("resume", f"{base}/checkpoints/ledger", "--from", "archive")
+    assert (unsaid["outcome"], "may remember batch ids" in unsaid["detail"]) == ("1", True)
+    restored = restarter.command("resume", f"{base}/checkpoints/ledger", "--from", "archive", "--accept-batch-id-reuse")
     assert restored["outcome"] == "0", restored["detail"]
     went_on = restarter.run("agent", "v1", source, base, "consume")
     assert went_on["outcome"] == "ran", went_on["detail"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 
 from tests.semantics.operator_table import EVENTS
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
@@ -90,6 +93,50 @@ def test_a_version_with_state_after_one_without(application: Begin, spark: Spark
     newest = max((tmp_path / "checkpoints/q/offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     pinned = json.loads(newest.read_text().splitlines()[1])["conf"]
     assert {conf: pinned[conf] for conf in CHANGED} == CHANGED
+
+
+class Slow:
+    """A sink that replaces what it has under a batch id, and whose first batch has written its state long before it is committed."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Batches] = {}
+        self.entered, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        self.batches[batch_id] = Batches()
+        self.batches[batch_id](batch, batch_id)
+        self.entered.set()
+        self.go_on.wait(60)
+
+
+@pytest.mark.parametrize("seconds", [7, 9], ids=["the same version", "another version"])
+def test_a_second_start_during_the_first_batch(seconds: int, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark stops the first one: what that has written stays, until it is known that the batch was not committed."""
+    events, sink, slow = Input(spark, tmp_path / "events"), Batches(), Slow()
+    events.add(EVENTS[:8])
+    app = application()
+    read_all(app.start(windows(events, "key"), sink))
+    app.drain()
+    app.close()
+    events.add(EVENTS[8:12], EVENTS[12:])
+    app = application()
+
+    def start(seconds: int) -> StreamingQuery:
+        writer = windows(events, seconds=seconds).writeStream.foreachBatch(slow).outputMode("append")
+        return app.launch(writer.option("checkpointLocation", f"{tmp_path}/checkpoints/q"))
+
+    first = start(7)
+    assert slow.entered.wait(60)
+    threading.Timer(2, slow.go_on.set).start()
+    if seconds == 7:
+        first = start(7)
+    else:
+        with pytest.raises(EmptyStateError, match="another version is running its first batch"):
+            start(seconds)
+        assert first.isActive
+    read_all(first)
+    app.drain()
+    assert sum((batch.ids for batch in slow.batches.values()), sink.ids) == Counter(event.id for event in EVENTS)
 
 
 def test_a_start_without_the_agent_fails_until_there_is_a_state(application: Begin, spark: SparkSession, tmp_path: Path) -> None:

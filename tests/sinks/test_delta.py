@@ -50,6 +50,17 @@ def test_append(into: str, flush: str, delta: Restarter, source: Path, tmp_path:
     assert sums_in(case, tmp_path) == TRUTH
 
 
+def test_undone(delta: Restarter, source: Path, tmp_path: Path) -> None:
+    """The table knows the flush's batch: what comes under its id again must not be passed over."""
+    case = Case("delta")
+    until_drained(delta, case, source, tmp_path)
+    undone = delta.command("resume", str(tmp_path / "checkpoints" / "counts"), "--from", "archive")
+    assert undone["outcome"] == "0", undone["detail"]
+    read_on(delta, case, source, tmp_path, version="v1")
+    assert sums_in(case, tmp_path) != TRUTH, "the flush emitted no incomplete window"
+    assert sums_in(case, tmp_path, complete=True) == TRUTH
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
 def test_complete_mode(flush: str, delta: Restarter, source: Path, tmp_path: Path) -> None:

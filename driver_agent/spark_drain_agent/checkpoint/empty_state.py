@@ -6,14 +6,15 @@ state that the batch before has left.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, Journal, JournalStep
+from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
@@ -36,6 +37,10 @@ class NextVersion:
 
     Parameters
     ----------
+    fingerprint
+        Of its plan.
+    running
+        Returns whether a query of this driver is running on the checkpoint.
     confs
         Returns the confs that Spark would pin for a new query of its session.
     stores
@@ -44,6 +49,8 @@ class NextVersion:
         Makes a store without content below a URI, with these confs.
     """
 
+    fingerprint: str
+    running: Callable[[], bool]
     confs: Callable[[], Mapping[str, str]]
     stores: Callable[[str], Sequence[OperatorStores]]
     make_empty: Callable[[Mapping[str, str], str], EmptyStore]
@@ -52,12 +59,13 @@ class NextVersion:
 def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVersion) -> None:
     """Prepare the first batch of a generation without state; nothing to do once one is committed. Safe to stop anywhere and to repeat.
 
-    State that is there already is of a version that got no further, or a maintenance thread of the generation before uploaded it late.
+    What was made for this version stays: another start of it may be running its first batch. Any other state is of a version that got no
+    further, or a maintenance thread of the generation before uploaded it late.
 
     Raises
     ------
     EmptyStateError
-        Spark would go on without the initial state that this version hands over.
+        Spark would go on without the initial state that this version hands over, or another version is running its first batch.
     """
     checkpoint, first = Checkpoint(files), journal.first_batch_id
     if journal.step is not JournalStep.DONE or not journal.begins_empty or checkpoint.newest_commit != first - 1:
@@ -69,8 +77,17 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     entries = {number: entry.with_confs(confs) for number, entry in entries.items()}
     stores = version.stores(json.dumps(entries[first - 1].metadata)) if first > 0 else ()
     _refuse_initial_state(stores, first)
+    digest = hashlib.sha256(f"{version.fingerprint}\n{sorted(confs.items())}\n{stores}".encode()).hexdigest()[:32]
+    if journal.begun_by == digest:
+        return
+    if version.running():
+        raise EmptyStateError(
+            "another version is running its first batch there in this driver: stop it, or wait until that batch is committed"
+        )
     if checkpoint.newest_commit != first - 1:
         return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
+    if journal.begun_by:
+        write_journal(files, replace(journal, begun_by=""))
     for number, entry in entries.items():
         checkpoint.write_offsets(number, entry)
     reached("confs-renewed")
@@ -80,6 +97,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     reached("late-state-cleared")
     if stores:
         _make(files, stores, first, lambda folder: version.make_empty(confs, folder))
+    write_journal(files, replace(journal, begun_by=digest))
 
 
 def _refuse_initial_state(stores: Sequence[OperatorStores], first_batch_id: int) -> None:

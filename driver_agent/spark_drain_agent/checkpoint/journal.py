@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 
 __all__ = ["DRAIN_FOLDER", "JOURNAL_FILE", "Journal", "JournalStep", "MalformedJournalError", "read_journal", "write_journal"]
@@ -80,8 +81,12 @@ class Journal:
         Id of the next generation's first batch, where that begins without state.
     sink_folder
         URI of the folder of a file sink, or "".
-    remembers_ids
-        Whether the sink is known to take no batch with an id that it has seen.
+    batch_ids
+        Name in `BatchIds`: what the sink does with ids that it has seen.
+    flush_may_be_taken
+        Whether rows of the flush batch may be in the sink.
+    begun_by
+        Digest of the version for which the empty state of the next generation was made, or "".
     """
 
     drain_id: str
@@ -106,7 +111,9 @@ class Journal:
     state_rows: tuple[int, ...] = ()
     first_batch_id: int = 0
     sink_folder: str = ""
-    remembers_ids: bool = False
+    batch_ids: str = BatchIds.UNKNOWN.name
+    flush_may_be_taken: bool = True
+    begun_by: str = ""
 
     @property
     def work(self) -> str:
@@ -139,6 +146,11 @@ class Journal:
         return self.flushes or self.checkpoint_policy == "Reseed"
 
     @property
+    def sink_batch_ids(self) -> BatchIds:
+        """What the sink does with ids that it has seen."""
+        return BatchIds[self.batch_ids]
+
+    @property
     def begins_empty(self) -> bool:
         """Whether the next generation has no state to go on from: it was reseeded, or no operator kept any."""
         return self.checkpoint_policy == "Reseed" or (self.checkpoint_policy == "Continue" and not self.flushes)
@@ -168,6 +180,7 @@ def read_journal(files: CheckpointFiles) -> Journal | None:
         values["step"] = JournalStep(loaded["step"])
         values["sources"] = tuple(loaded["sources"])
         values["state_rows"] = tuple(loaded.get("state_rows", ()))
+        BatchIds[loaded.get("batch_ids", BatchIds.UNKNOWN.name)]
         return Journal(**values)
     except (ValueError, TypeError, KeyError) as error:
         raise MalformedJournalError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from spark_drain_agent.checkpoint.fence import fence
+from spark_drain_agent.checkpoint.batch_ids import refuse_reuse
+from spark_drain_agent.checkpoint.fence import fence, metadata_to_go_on
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
@@ -20,7 +21,7 @@ class RestoreError(Exception):
     """The generation before a drain cannot be put back; the message names what is in the way, and the way out."""
 
 
-def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard_newer: bool) -> Journal:
+def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard_newer: bool, accept_reuse: bool) -> Journal:
     """Return the journal of the drain whose archive can be put back.
 
     Parameters
@@ -29,6 +30,8 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
         The checkpoint and its journal.
     discard_newer
         Whether batches that ran after the drain may be given up.
+    accept_reuse
+        Whether the sink is said to take a batch with an id that it has seen.
 
     Raises
     ------
@@ -50,9 +53,10 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
         raise RestoreError(f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, is gone: see checkpoint.retainArchives")
     newest = Checkpoint(files).newest_offsets
     newer = 0 if newest is None else newest + 1 - journal.first_batch_id
-    if journal.remembers_ids and (newer > 0 or journal.first_batch_id > journal.flush_batch_id):
+    refused = refuse_reuse(journal.sink_batch_ids, accepted=accept_reuse)
+    if refused and (newer > 0 or journal.flush_may_be_taken):
         raise RestoreError(
-            f"the sink of {files.root} remembers batch ids and has taken batch {journal.flush_batch_id}, so it would skip the next "
+            f"the sink of {files.root} {refused} and has taken batch {journal.flush_batch_id}, so it would skip the next "
             f"batch of the version before drain {journal.drain_id}: start any version on the checkpoint as it is"
         )
     if newer > 0 and not discard_newer:
@@ -79,7 +83,7 @@ def restore(files: CheckpointFiles, journal: Journal) -> Journal:
             files.move(f"{journal.work}/{part}", part)
             reached(f"{part}-restored")
     forget_after(files, journal.batch_id)
-    Checkpoint(files).write_metadata(journal.metadata)
+    Checkpoint(files).write_metadata(metadata_to_go_on(journal, taken=journal.flush_may_be_taken))
     reached("metadata-restored")
     files.delete(journal.work)  # an empty archive would count as one of those to be retained
     return write_journal(files, journal.at(JournalStep.UNDONE))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from spark_drain_agent.agent_thread import as_agent
-from spark_drain_agent.checkpoint.discard import NothingPendingError, discard_pending
+from spark_drain_agent.checkpoint.discard import NothingPendingError, PendingBatchTakenError, discard_pending
 from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError
 from spark_drain_agent.checkpoint.journal import MalformedJournalError, read_journal
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, acquire_lease
@@ -41,6 +41,15 @@ def _leased(checkpoint: str) -> Iterator[CheckpointFiles]:
         mine.release()
 
 
+def _add_reuse(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--accept-batch-id-reuse",
+        action="store_true",
+        help="the sink replaces what it has under a batch id that it has seen; without it a sink that the agent does not know "
+        "(foreachBatch, foreach, a third party's) is refused where it may have taken the flush: one that skips such an id loses records",
+    )
+
+
 def recover(arguments: Sequence[str]) -> int:
     """Give up a pending flush batch."""
     parser = argparse.ArgumentParser(prog="python -m spark_drain_agent recover", description=f"End an interrupted drain. {_RAN}")
@@ -51,9 +60,10 @@ def recover(arguments: Sequence[str]) -> int:
         required=True,
         help="do not run the flush batch any more: open windows are not emitted; with Reseed they stay in the archive, otherwise in state",
     )
+    _add_reuse(parser)
     options = parser.parse_args(arguments)
     with _leased(options.checkpoint) as files:
-        journal = discard_pending(files, read_journal(files))
+        journal = discard_pending(files, read_journal(files), accept_reuse=options.accept_batch_id_reuse)
     if journal.drains == journal.generation:
         archive = files.uri(journal.work)
         print(f"drained without its flush: the next version starts after batch {journal.batch_id}; open windows are in {archive}")
@@ -68,9 +78,11 @@ def resume(arguments: Sequence[str]) -> int:
     parser.add_argument("checkpoint", help="the query's checkpointLocation, any Hadoop URI")
     parser.add_argument("--from", dest="origin", choices=("archive",), required=True, help="the archive of the checkpoint's last drain")
     parser.add_argument("--discard-newer", action="store_true", help="also when batches were run since: their records are processed again")
+    _add_reuse(parser)
     options = parser.parse_args(arguments)
     with _leased(options.checkpoint) as files:
-        journal = restore(files, check_restorable(files, read_journal(files), discard_newer=options.discard_newer))
+        accepted = {"discard_newer": options.discard_newer, "accept_reuse": options.accept_batch_id_reuse}
+        journal = restore(files, check_restorable(files, read_journal(files), **accepted))
     print(
         f"restored: the version that was drained goes on after batch {journal.batch_id}, with its state; what the flush had written stays "
         "in the sink, and windows that it emitted come again when they are complete"
@@ -85,6 +97,14 @@ def run(command: str, arguments: Sequence[str]) -> int:
     """Run one of `COMMANDS`; returns the exit code."""
     try:
         return COMMANDS[command](arguments)
-    except (RestoreError, NothingPendingError, CheckpointLeasedError, MalformedJournalError, OSError, *JavaError) as error:
+    except (
+        RestoreError,
+        NothingPendingError,
+        PendingBatchTakenError,
+        CheckpointLeasedError,
+        MalformedJournalError,
+        OSError,
+        *JavaError,
+    ) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

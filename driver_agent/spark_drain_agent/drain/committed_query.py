@@ -219,6 +219,7 @@ class CommittedQuery:
                 state_rows=self._rows_before,
                 first_batch_id=plan.first_batch_id(batch_id),
                 sink_folder=tracked.sink_folder(),
-                remembers_ids=plan.remembers_ids,
+                batch_ids=plan.batch_ids.name,
+                flush_may_be_taken=plan.flushes_to_sink,
             ),
         )

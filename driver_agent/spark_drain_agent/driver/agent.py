@@ -170,14 +170,14 @@ class Agent:
         if journal is None:
             return False
         if journal.over:
-            prepare_first_start(tracked, journal)
+            prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location))
             return False
         if journal.step is not JournalStep.RESTORING and self._adopt(journal):
             return True
         end_interrupted_drain(tracked, lambda: self.held.forget_flush(tracked.internals.session.streams))
         ended = read_journal(files)
         if ended is not None:
-            prepare_first_start(tracked, ended)
+            prepare_first_start(tracked, ended, lambda: self.registry.runs_on(tracked.location))
         return False
 
     def _adopt(self, journal: Journal) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from spark_drain_store import DrainOptions, OperatorReport, reasons
 
-from spark_drain_agent.planning.sinks import BatchIds, batch_ids_of
+from spark_drain_agent.checkpoint.batch_ids import BatchIds
+from spark_drain_agent.planning.sinks import batch_ids_of
 from spark_drain_agent.spark_internals.operators import LogicalOperator
 
 __all__ = [
@@ -110,8 +111,8 @@ class QueryPlan:
         Whether the flush batch goes where the query writes.
     batch_ids_restart
         Whether the next version's batch ids start again at 0.
-    remembers_ids
-        Whether the sink is known to take no batch with an id that it has seen.
+    batch_ids
+        What the sink does with ids that it has seen.
     bounded
         Whether the query ends by itself and is waited for.
     operators
@@ -127,7 +128,7 @@ class QueryPlan:
     warnings: tuple[str, ...]
     flushes_to_sink: bool = False
     batch_ids_restart: bool = False
-    remembers_ids: bool = False
+    batch_ids: BatchIds = BatchIds.UNKNOWN
 
     def first_batch_id(self, newest_commit: int) -> int:
         """Return the id of the next version's first batch, the first one that the sink has not seen."""
@@ -187,7 +188,7 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
         warnings=_warnings(facts, policy, restart=restart),
         flushes_to_sink=flushes and options.incomplete_windows == "Emit",
         batch_ids_restart=restart,
-        remembers_ids=batch_ids_of(facts.sink_class) is BatchIds.REMEMBERED,
+        batch_ids=batch_ids_of(facts.sink_class),
     )
 
 
@@ -264,7 +265,7 @@ def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> tuple[str, b
         return "Continue", False  # without state there is nothing that could be incompatible
     if asked not in ("Auto", "Reseed"):
         return asked, False
-    if sink is BatchIds.AFRESH:
+    if sink.may_start_again:
         return "Reseed", True
     if asked == "Auto":
         return "Continue" if obstacle else "Reseed", False
@@ -313,7 +314,7 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
 
 def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ...]:
     found = []
-    if policy == "Reseed" and restart and batch_ids_of(facts.sink_class) is not BatchIds.AFRESH:
+    if policy == "Reseed" and restart and not batch_ids_of(facts.sink_class).may_start_again:
         found.append(
             f"{facts.label} writes with {facts.sink}, which {batch_ids_of(facts.sink_class).value}, and its batch ids start again at 0: "
             "what it has seen under an id must not make it pass over the next version's rows"

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from spark_drain_agent.checkpoint.batch_ids import BatchIds
 
-__all__ = ["BatchIds", "batch_ids_of"]
-
-
-class BatchIds(Enum):
-    """What a sink does with batch ids that it has seen before."""
-
-    AFRESH = "keeps none, or keeps them together with the query's id, which is a new one after a reseed"
-    REMEMBERED = "remembers them whatever the query's id is, and takes no batch with an id that it has seen"
-    UNKNOWN = "is code that this agent does not know, and may remember them"
-
+__all__ = ["batch_ids_of"]
 
 _SINKS = {
-    BatchIds.AFRESH: (
+    BatchIds.NONE: (
         ("org.apache.spark.sql.kafka010.", ("KafkaTable", "KafkaSink")),
         ("org.apache.spark.sql.execution.", ("ConsoleTable", "NoopTable", "MemorySink")),
+    ),
+    BatchIds.BY_QUERY: (
         ("org.apache.spark.sql.delta.", ("DeltaSink",)),
         ("org.apache.iceberg.spark.source.", ("SparkTable",)),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, begin_generation
 from spark_drain_agent.checkpoint.journal import Journal
@@ -20,8 +20,15 @@ from spark_drain_agent.spark_internals.state_stores import (
 __all__ = ["prepare_first_start"]
 
 
-def prepare_first_start(tracked: TrackedQuery, journal: Journal) -> None:
+def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callable[[], bool]) -> None:
     """Give a generation without state what its first batch looks for; does nothing for any other start.
+
+    Parameters
+    ----------
+    tracked, journal
+        The query that is about to start, and the journal of its checkpoint.
+    running
+        Returns whether another query of this driver runs on the checkpoint.
 
     Raises
     ------
@@ -38,8 +45,9 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal) -> None:
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         return empty_store(internals, confs, folder)
 
+    version = NextVersion(tracked.fingerprint(), running, lambda: pinned_confs(internals), stores, make_empty)
     try:
-        begin_generation(files, journal, NextVersion(lambda: pinned_confs(internals), stores, make_empty))
+        begin_generation(files, journal, version)
     except (EmptyStateError, UnsupportedSparkError) as error:
         raise EmptyStateError(
             f"{tracked.label} cannot begin with batch {journal.first_batch_id} and an empty state, as drain {journal.drain_id} left it: "

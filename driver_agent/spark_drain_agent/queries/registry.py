@@ -31,6 +31,10 @@ class QueryRegistry:
         with self._lock:
             self._tracked = [item for item in self._tracked if id(item) not in over]
 
+    def runs_on(self, location: str | None) -> bool:
+        """Return whether a query is running on a checkpoint location."""
+        return any(item.location == location and item.query is not None and item.query.isActive for item in self.all())
+
     def all(self) -> list[TrackedQuery]:
         """Return every query that was not forgotten, also ended ones."""
         with self._lock:

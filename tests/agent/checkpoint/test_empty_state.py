@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, begin_generation
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
 
@@ -23,7 +24,7 @@ JOIN = OperatorStores(1, "StreamingSymmetricHashJoinExec", 2, ("left", "right"),
 AGGREGATION = OperatorStores(0, "StateStoreSaveExec", 1, ("default",), initial_state=False)
 
 
-def version(files: CheckpointFiles, *stores: OperatorStores) -> NextVersion:
+def version(files: CheckpointFiles, *stores: OperatorStores, fingerprint: str = "v2", running: bool = False) -> NextVersion:
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         assert confs["a"] == "new"
         name = folder.removeprefix(f"{files.uri('')}/")
@@ -31,7 +32,11 @@ def version(files: CheckpointFiles, *stores: OperatorStores) -> NextVersion:
         return EmptyStore(f"{folder}/0/0/1.delta", "snapshot")
 
     return NextVersion(
-        lambda: {"a": "new", SOURCES: "new"}, lambda metadata: stores if json.loads(metadata)["conf"]["a"] == "new" else (), make_empty
+        fingerprint,
+        lambda: running,
+        lambda: {"a": "new", SOURCES: "new"},
+        lambda metadata: stores if json.loads(metadata)["conf"]["a"] == "new" else (),
+        make_empty,
     )
 
 
@@ -90,3 +95,50 @@ def test_an_initial_state_is_not_passed_over(tmp_path: Path) -> None:
     assert "checkpoint.acceptBatchIdRestart" in str(refused.value)
     assert found.files.exists("state/0/0/3.zip")
     assert found.offsets(8).metadata["conf"]["a"] == "old"
+
+
+def journal_in(found: Checkpoint) -> Journal:
+    journal = read_journal(found.files)
+    assert journal is not None
+    return journal
+
+
+def test_a_second_start_leaves_the_state_of_the_first_one_alone(tmp_path: Path) -> None:
+    """Its first batch is running: what its tasks have written would be gone, and the commit of the batch there."""
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION))
+    found.files.write("state/0/0/10.delta", "of the batch that is running")
+    begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, running=True))
+    assert found.files.exists("state/0/0/10.delta")
+
+
+def test_another_version_does_not_take_the_state_of_one_that_runs(tmp_path: Path) -> None:
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION))
+    with pytest.raises(EmptyStateError, match="is running its first batch"):
+        begin_generation(found.files, journal_in(found), version(found.files, JOIN, running=True))
+    assert found.files.exists("state/0/0/9.snapshot")
+
+
+@pytest.mark.parametrize("changes", [{"fingerprint": "v3"}, {"stores": [JOIN]}], ids=["another plan", "other stores"])
+def test_what_another_version_left_is_cleared(tmp_path: Path, changes: dict[str, Any]) -> None:
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION))
+    found.files.write("state/0/0/_metadata/schema", "of a version that got no further")
+    next_version = version(found.files, *changes.get("stores", [AGGREGATION]), fingerprint=changes.get("fingerprint", "v2"))
+    begin_generation(found.files, journal_in(found), next_version)
+    assert not found.files.exists("state/0/0/_metadata/schema")
+
+
+def test_a_stop_while_another_version_is_prepared_leaves_nothing_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The confs are those of the third version then: the second one must not take the state for its own."""
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION))
+
+    def killed(name: str) -> None:
+        raise KeyboardInterrupt(name)
+
+    monkeypatch.setattr("spark_drain_agent.checkpoint.empty_state.reached", killed)
+    with pytest.raises(KeyboardInterrupt, match="confs-renewed"):
+        begin_generation(found.files, journal_in(found), version(found.files, JOIN, fingerprint="v3"))
+    assert journal_in(found).begun_by == ""

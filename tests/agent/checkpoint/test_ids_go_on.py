@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from spark_drain_agent.checkpoint.discard import discard_pending
+from spark_drain_agent.checkpoint.discard import PendingBatchTakenError, discard_pending
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
-from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable
+from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
 
 from tests.agent.checkpoint.test_steps import COMMIT, JOURNAL, OFFSETS
 from tests.agent.folder import files_in
 
-GOES_ON = replace(JOURNAL, first_batch_id=9, remembers_ids=True)
+GOES_ON = replace(JOURNAL, first_batch_id=9, batch_ids="REMEMBERED", flush_may_be_taken=True)
 """Of a drain after batch 7, whose flush is batch 8."""
 
 
@@ -57,25 +59,82 @@ def _given_up(files: CheckpointFiles, journal: Journal) -> int:
     return ended.first_batch_id
 
 
+RESTARTED = {"first_batch_id": 0, "flush_may_be_taken": True}
+"""Of a generation whose batch ids start again, under another query id."""
+NOT_TAKEN = {"flushes": False, "flush_may_be_taken": False}
+
+
 @pytest.mark.parametrize(
-    ("journal", "newest", "refused"),
+    ("sink", "changes", "newest", "refused"),
     [
-        (GOES_ON, 8, "remembers batch ids"),
-        (replace(GOES_ON, first_batch_id=8, flushes=False), 7, ""),
-        (replace(GOES_ON, first_batch_id=8, flushes=False), 8, "remembers batch ids"),
-        (replace(GOES_ON, remembers_ids=False), 8, ""),
-        (replace(GOES_ON, remembers_ids=False), 10, "has run 2 batches"),
-        (replace(GOES_ON, remembers_ids=False, first_batch_id=0), -1, ""),
-        (replace(GOES_ON, remembers_ids=False, first_batch_id=0), 0, "has run 1 batch "),
+        ("REMEMBERED", {}, 8, "remembers batch ids"),
+        ("REMEMBERED accepted", {}, 8, "remembers batch ids"),
+        ("REMEMBERED", {"first_batch_id": 8} | NOT_TAKEN, 7, ""),
+        ("REMEMBERED", {"first_batch_id": 8} | NOT_TAKEN, 8, "remembers batch ids"),
+        ("UNKNOWN", {}, 8, "may remember batch ids .give --accept-batch-id-reuse"),
+        ("UNKNOWN accepted", {}, 8, ""),
+        ("UNKNOWN", RESTARTED, -1, "may remember batch ids"),
+        ("UNKNOWN", {"first_batch_id": 8} | NOT_TAKEN, 7, ""),
+        ("UNKNOWN", {"first_batch_id": 8} | NOT_TAKEN, 8, "may remember batch ids"),
+        ("BY_QUERY", RESTARTED, -1, ""),
+        ("BY_QUERY", RESTARTED, 0, "has run 1 batch "),
+        ("NONE", {}, 8, ""),
+        ("NONE", {}, 10, "has run 2 batches"),
+        ("NONE", RESTARTED, -1, ""),
+        ("NONE", RESTARTED, 0, "has run 1 batch "),
     ],
 )
-def test_what_may_be_taken_back(tmp_path: Path, journal: Journal, newest: int, refused: str) -> None:
+def test_what_may_be_taken_back(tmp_path: Path, sink: str, changes: dict[str, Any], newest: int, refused: str) -> None:
     """Not what a sink has taken that remembers it: the old version's next batch would be skipped there."""
-    files, done = files_in(tmp_path), journal.at(JournalStep.DONE)
-    files.write(f"{journal.work}/metadata", journal.metadata)
+    batch_ids, _, accepted = sink.partition(" ")
+    files, done = files_in(tmp_path), replace(GOES_ON, batch_ids=batch_ids, step=JournalStep.DONE, **changes)
+    files.write(f"{done.work}/metadata", done.metadata)
     files.write(f"offsets/{newest}", OFFSETS)
     if not refused:
-        assert check_restorable(files, done, discard_newer=False) == done
+        assert check_restorable(files, done, discard_newer=False, accept_reuse=bool(accepted)) == done
         return
     with pytest.raises(RestoreError, match=refused):
-        check_restorable(files, done, discard_newer=False)
+        check_restorable(files, done, discard_newer=False, accept_reuse=bool(accepted))
+
+
+@pytest.mark.parametrize(("batch_ids", "taken", "another"), [("BY_QUERY", True, True), ("BY_QUERY", False, False), ("NONE", True, False)])
+def test_a_query_id_that_has_seen_the_flush_is_given_up(tmp_path: Path, batch_ids: str, taken: bool, another: bool) -> None:
+    """Delta and Iceberg pass over what comes under a query id and batch id that they have."""
+    files, done = files_in(tmp_path), replace(JOURNAL, step=JournalStep.DONE, batch_ids=batch_ids, flush_may_be_taken=taken)
+    files.write(f"{done.work}/metadata", done.metadata)
+    restore(files, done)
+    metadata = Checkpoint(files).metadata
+    assert metadata is not None
+    assert (json.loads(metadata)["id"] != json.loads(done.metadata)["id"]) is another
+
+
+@pytest.mark.parametrize("policy", ["Continue", "Keep"])
+@pytest.mark.parametrize(
+    ("sink", "changes", "refused"),
+    [
+        ("REMEMBERED accepted", {}, "remembers batch ids"),
+        ("REMEMBERED", {"flush_may_be_taken": False}, ""),
+        ("REMEMBERED", {"step": JournalStep.PREPARED}, ""),
+        ("UNKNOWN", {}, "may remember batch ids .give --accept-batch-id-reuse"),
+        ("UNKNOWN accepted", {}, ""),
+        ("BY_QUERY", {}, ""),
+        ("NONE", {}, ""),
+    ],
+)
+def test_a_flush_is_undone_only_where_the_sink_takes_its_id_again(
+    tmp_path: Path, policy: str, sink: str, changes: dict[str, Any], refused: str
+) -> None:
+    files, (batch_ids, _, accepted) = files_in(tmp_path), sink.partition(" ")
+    pending = replace(JOURNAL, checkpoint_policy=policy, step=JournalStep.FLUSH_LOGGED, batch_ids=batch_ids, flush_may_be_taken=True)
+    pending = write_journal(files, replace(pending, **changes))
+    files.write("metadata", "FENCED_BY_SPARK_DRAIN")
+    files.write("offsets/7", OFFSETS)
+    files.write("commits/7", COMMIT)
+    if refused:
+        with pytest.raises(PendingBatchTakenError, match=refused):
+            discard_pending(files, pending, accept_reuse=bool(accepted))
+        assert Checkpoint(files).metadata == "FENCED_BY_SPARK_DRAIN"
+        return
+    assert discard_pending(files, pending, accept_reuse=bool(accepted)).step is JournalStep.UNDONE
+    same_query = Checkpoint(files).metadata == pending.metadata
+    assert same_query is (batch_ids != "BY_QUERY")

@@ -154,4 +154,4 @@ def _start_v2(warm: Warm, folder: Path) -> StreamingQuery:
 
 def _take_back(warm: Warm, checkpoint: Path) -> None:
     files = CheckpointFiles(SparkInternals(warm.session), str(checkpoint))
-    restore(files, check_restorable(files, read_journal(files), discard_newer=False))
+    restore(files, check_restorable(files, read_journal(files), discard_newer=False, accept_reuse=True))

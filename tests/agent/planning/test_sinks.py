@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from spark_drain_agent.planning.sinks import BatchIds, batch_ids_of
+from spark_drain_agent.checkpoint.batch_ids import BatchIds
+from spark_drain_agent.planning.sinks import batch_ids_of
 
 
 @pytest.mark.parametrize(
     ("sink_class", "batch_ids"),
     [
-        ("org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable", BatchIds.AFRESH),
-        ("org.apache.spark.sql.execution.streaming.ConsoleTable$", BatchIds.AFRESH),
-        ("org.apache.spark.sql.execution.streaming.sources.ConsoleTable$", BatchIds.AFRESH),
-        ("org.apache.spark.sql.execution.datasources.noop.NoopTable$", BatchIds.AFRESH),
-        ("org.apache.spark.sql.execution.streaming.sources.MemorySink", BatchIds.AFRESH),
-        ("org.apache.spark.sql.delta.sources.DeltaSink", BatchIds.AFRESH),
-        ("org.apache.iceberg.spark.source.SparkTable", BatchIds.AFRESH),
+        ("org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable", BatchIds.NONE),
+        ("org.apache.spark.sql.execution.streaming.ConsoleTable$", BatchIds.NONE),
+        ("org.apache.spark.sql.execution.streaming.sources.ConsoleTable$", BatchIds.NONE),
+        ("org.apache.spark.sql.execution.datasources.noop.NoopTable$", BatchIds.NONE),
+        ("org.apache.spark.sql.execution.streaming.sources.MemorySink", BatchIds.NONE),
+        ("org.apache.spark.sql.delta.sources.DeltaSink", BatchIds.BY_QUERY),
+        ("org.apache.iceberg.spark.source.SparkTable", BatchIds.BY_QUERY),
         ("org.apache.spark.sql.execution.streaming.FileStreamSink", BatchIds.REMEMBERED),
         ("org.apache.spark.sql.execution.streaming.sinks.FileStreamSink", BatchIds.REMEMBERED),
         ("org.apache.hudi.HoodieStreamingSink", BatchIds.REMEMBERED),
