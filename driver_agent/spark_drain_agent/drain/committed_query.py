@@ -149,8 +149,8 @@ class CommittedQuery:
         tracked = self._tracked
         journal = read_journal(checkpoint.files)
         if journal is None or journal.drain_id != self._drain_id:
-            if journal is not None:
-                prepare_first_start(tracked, journal)
+            if journal is not None and (tracked.query is None or not tracked.query.isActive):
+                prepare_first_start(tracked, journal, lambda: False)
             self._frozen = follow(tracked, self._drain_id, bounded=tracked.query is not None and self._planned().bounded)
             if self._frozen is not None:
                 self._sources = self._frozen.sources
