@@ -1,10 +1,12 @@
 """Order of the suites, which tests stay together, and where their time goes."""
 
 from collections import defaultdict
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.own_jvm import forget_answers
 from tools.phases import recorded
 
 pytest_plugins = ["tests.support.apiserver"]
@@ -52,6 +54,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         # The name is how pytest-xdist tells its scheduler. Two workers with a cluster each would end each other's.
         groups = [mark.args[0] for mark in item.iter_markers("xdist_group")]
         assert not groups or item.nodeid.endswith(f"@{groups[0]}"), f"pytest-xdist does not keep {item.nodeid} with the rest of {groups[0]}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    if call.excinfo is not None and str(call.excinfo.value).startswith("Timeout"):
+        forget_answers()
+    return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.workshop.repository import ROOT
 from tools import spark_java
 
-__all__ = ["own_jvm", "small_session"]
+__all__ = ["forget_answers", "own_jvm", "small_session"]
 
 _SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": "false",
@@ -32,6 +32,17 @@ def small_session(scratch: Path, confs: Mapping[str, str]) -> SparkSession:
     session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def forget_answers() -> None:
+    """Close this thread's connection to the JVM, if it has one; the next call opens another.
+
+    A call that was broken off, as a timeout does it, leaves its answer in the connection: it would be taken for that of the next call.
+    """
+    gateway = SparkContext._gateway
+    connection = gateway._gateway_client.get_thread_connection() if gateway is not None else None
+    if connection is not None:
+        connection.close()
 
 
 @contextmanager
