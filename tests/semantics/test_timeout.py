@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import threading
 from typing import Any
 
 import pytest
@@ -22,9 +22,11 @@ def test_the_answer_of_a_call_that_was_broken_off_is_not_taken_for_the_next(spar
 
     before = signal.signal(signal.SIGUSR1, break_off)
     try:
-        with pytest.raises(pytest.fail.Exception):
-            jvm.java.lang.ProcessBuilder(["sh", "-c", f"sleep 0.5; kill -USR1 {os.getpid()}; sleep 0.5"]).start().waitFor()
+        threading.Timer(0.5, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1)).start()
+        with pytest.raises(pytest.fail.Exception) as broken:
+            jvm.java.lang.Thread.sleep(1500)
         forget_answers()
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert jvm.java.lang.Math.abs(-7) == 7
+    assert broken.traceback, "what holds the connection"

@@ -19,7 +19,7 @@ from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
 
-__all__ = ["EmptyStateError", "NextVersion", "begin_generation"]
+__all__ = ["EmptyStateError", "NextVersion", "awaits_first_batch", "begin_generation"]
 
 _MADE_IN = f"{DRAIN_FOLDER}/empty-store"
 _COPIES_AT_ONCE = 8
@@ -56,20 +56,25 @@ class NextVersion:
     make_empty: Callable[[Mapping[str, str], str], EmptyStore]
 
 
+def awaits_first_batch(files: CheckpointFiles, journal: Journal) -> bool:
+    """Return whether a generation without state has not committed a batch."""
+    return journal.step is JournalStep.DONE and journal.begins_empty and Checkpoint(files).newest_commit == journal.first_batch_id - 1
+
+
 def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVersion) -> None:
     """Prepare the first batch of a generation without state; nothing to do once one is committed. Safe to stop anywhere and to repeat.
 
-    What was made for this version stays: another start of it may be running its first batch. Any other state is of a version that got no
-    further, or a maintenance thread of the generation before uploaded it late.
+    State that is there already is of a version that got no further, or a maintenance thread of the generation before uploaded it late;
+    only what was made for this version stays while another start of it is running its first batch.
 
     Raises
     ------
     EmptyStateError
         Spark would go on without the initial state that this version hands over, or another version is running its first batch.
     """
-    checkpoint, first = Checkpoint(files), journal.first_batch_id
-    if journal.step is not JournalStep.DONE or not journal.begins_empty or checkpoint.newest_commit != first - 1:
+    if not awaits_first_batch(files, journal):
         return
+    checkpoint, first = Checkpoint(files), journal.first_batch_id
     # A batch that was planned and not committed has no state either, and Spark compares its confs with those of the batch before.
     entries = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.exists(f"offsets/{number}")}
     pinned = entries[first - 1].metadata.get("conf", {})
@@ -78,9 +83,9 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     stores = version.stores(json.dumps(entries[first - 1].metadata)) if first > 0 else ()
     _refuse_initial_state(stores, first)
     digest = hashlib.sha256(f"{version.fingerprint}\n{sorted(confs.items())}\n{stores}".encode()).hexdigest()[:32]
-    if journal.begun_by == digest:
-        return
     if version.running():
+        if journal.begun_by == digest:
+            return
         raise EmptyStateError(
             "another version is running its first batch there in this driver: stop it, or wait until that batch is committed"
         )

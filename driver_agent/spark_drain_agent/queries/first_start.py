@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 
-from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, begin_generation
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, awaits_first_batch, begin_generation
+from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
@@ -18,6 +20,9 @@ from spark_drain_agent.spark_internals.state_stores import (
 )
 
 __all__ = ["prepare_first_start"]
+
+_QUIET_SECONDS = 0.5
+_UPLOADS_SECONDS = 10.0
 
 
 def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callable[[], bool]) -> None:
@@ -36,6 +41,10 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
         This version cannot begin there; the message says why, and names the way out.
     """
     internals, files = tracked.internals, tracked.checkpoint_files()
+    if not awaits_first_batch(files, journal):
+        return
+    if journal.application == internals.application_id:
+        _let_uploads_end(files)
 
     def stores(metadata: str) -> Sequence[OperatorStores]:
         if (state_format := internals.session_conf(STATE_FORMAT, "1")) != "1":
@@ -53,3 +62,17 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
             f"{tracked.label} cannot begin with batch {journal.first_batch_id} and an empty state, as drain {journal.drain_id} left it: "
             f"{error}"
         ) from error
+
+
+def _let_uploads_end(files: CheckpointFiles) -> None:
+    """Wait until nothing new comes into the state folder, at most so long.
+
+    Executors that outlive the drain may be uploading a snapshot for a store of the stopped query, under the name of the empty one.
+    """
+    give_up, known = time.monotonic() + _UPLOADS_SECONDS, files.below("state")
+    while time.monotonic() < give_up:
+        time.sleep(_QUIET_SECONDS)
+        found = files.below("state")
+        if found == known:
+            return
+        known = found

@@ -55,6 +55,9 @@ def test_every_store_of_the_version_that_starts_is_empty(tmp_path: Path, planned
     found = seeded(tmp_path, 9, planned=planned)
     for _ in range(2):
         begin_generation(found.files, DONE, version(found.files, AGGREGATION, JOIN))
+        text = found.files.read("state/0/0/9.snapshot")
+        found.files.write("state/0/0/9.snapshot", "uploaded late")
+    found.files.write("state/0/0/9.snapshot", str(text))
     made = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert made == ["state/0/0/9.snapshot", *(f"state/1/{part}/{side}/9.snapshot" for part in (0, 1) for side in ("left", "right"))]
     assert not found.files.exists("_drain/empty-store")
