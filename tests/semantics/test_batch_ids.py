@@ -95,6 +95,26 @@ def test_a_version_with_state_after_one_without(application: Begin, spark: Spark
     assert {conf: pinned[conf] for conf in CHANGED} == CHANGED
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_event_time_that_lags_behind_that_of_the_version_before(
+    provider: str, application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    """At the first version's watermark every record of the second one would be late."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
+    events, sink = Input(spark, tmp_path / "events"), Idempotent()
+    events.add(EVENTS[:4], EVENTS[4:8])
+    app = application()
+    read_all(app.start(windows(events, "key"), sink))
+    app.drain()
+    app.close()
+    events.add(EVENTS[8:12], EVENTS[12:])
+    app = application()
+    lagging = events.stream(watermark=None).withColumn("booked", F.expr("at - INTERVAL 1 DAY")).withWatermark("booked", "12 seconds")
+    read_all(app.start(lagging.groupBy(F.window("booked", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink))
+    app.drain()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
 class Slow:
     """A sink that replaces what it has under a batch id, and whose first batch has written its state long before it is committed."""
 

@@ -39,6 +39,8 @@ class NextVersion:
     ----------
     fingerprint
         Of its plan.
+    watermarks
+        Event-time column and delay of each, in order.
     running
         Returns whether a query of this driver is running on the checkpoint.
     confs
@@ -50,6 +52,7 @@ class NextVersion:
     """
 
     fingerprint: str
+    watermarks: tuple[str, ...]
     running: Callable[[], bool]
     confs: Callable[[], Mapping[str, str]]
     stores: Callable[[str], Sequence[OperatorStores]]
@@ -79,7 +82,9 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     entries = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.exists(f"offsets/{number}")}
     pinned = entries[first - 1].metadata.get("conf", {})
     confs = {**version.confs(), **{name: pinned[name] for name in (_SOURCES,) if name in pinned}}
-    entries = {number: entry.with_confs(confs) for number, entry in entries.items()}
+    # Another column may lag far behind: at the watermark of the version before, what it says would be late and dropped.
+    watermark = journal.watermark_ms if journal.watermarks in (None, version.watermarks) else 0
+    entries = {number: entry.with_confs(confs).at(watermark, entry.batch_time_ms) for number, entry in entries.items()}
     stores = version.stores(json.dumps(entries[first - 1].metadata)) if first > 0 else ()
     _refuse_initial_state(stores, first)
     digest = hashlib.sha256(f"{version.fingerprint}\n{sorted(confs.items())}\n{stores}".encode()).hexdigest()[:32]
@@ -95,6 +100,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         write_journal(files, replace(journal, begun_by=""))
     for number, entry in entries.items():
         checkpoint.write_offsets(number, entry)
+    checkpoint.write_commit(first - 1, watermark, checkpoint)
     reached("confs-renewed")
     if checkpoint.newest_commit != first - 1:
         return

@@ -57,6 +57,8 @@ class Journal:
         Newest committed batch N; the flush is batch N + 1.
     watermark_ms
         Event-time watermark after batch N.
+    watermarks
+        Event-time column and delay of each watermark, in order; None where they were not noted.
     metadata
         The checkpoint's metadata before the fence.
     fingerprint
@@ -114,6 +116,7 @@ class Journal:
     batch_ids: str = BatchIds.UNKNOWN.name
     flush_may_be_taken: bool = True
     begun_by: str = ""
+    watermarks: tuple[str, ...] | None = None
 
     @property
     def work(self) -> str:
@@ -180,6 +183,7 @@ def read_journal(files: CheckpointFiles) -> Journal | None:
         values["step"] = JournalStep(loaded["step"])
         values["sources"] = tuple(loaded["sources"])
         values["state_rows"] = tuple(loaded.get("state_rows", ()))
+        values["watermarks"] = None if loaded.get("watermarks") is None else tuple(loaded["watermarks"])
         BatchIds[loaded.get("batch_ids", BatchIds.UNKNOWN.name)]
         return Journal(**values)
     except (ValueError, TypeError, KeyError) as error:

@@ -205,6 +205,7 @@ class CommittedQuery:
                 sources=self._sources,
                 batch_id=batch_id,
                 watermark_ms=checkpoint.watermark_after(batch_id),
+                watermarks=tracked.watermarks(),
                 metadata=metadata,
                 fingerprint=tracked.fingerprint(),
                 spark_version=tracked.internals.spark_version,

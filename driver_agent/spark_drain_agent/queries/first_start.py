@@ -54,7 +54,7 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         return empty_store(internals, confs, folder)
 
-    version = NextVersion(tracked.fingerprint(), running, lambda: pinned_confs(internals), stores, make_empty)
+    version = NextVersion(tracked.fingerprint(), tracked.watermarks(), running, lambda: pinned_confs(internals), stores, make_empty)
     try:
         begin_generation(files, journal, version)
     except (EmptyStateError, UnsupportedSparkError) as error:

@@ -153,6 +153,10 @@ class TrackedQuery:
         """Return a digest of the plan, equal for the same version of the application."""
         return fingerprint(self.internals.analyzed_text(self.captured), self.internals.spark_version)
 
+    def watermarks(self) -> tuple[str, ...]:
+        """Return the event-time column and the delay of each watermark of the plan."""
+        return self.internals.watermarks(self.captured)
+
     @property
     def processing_time(self) -> bool:
         """Whether an operator has timers that follow the clock."""

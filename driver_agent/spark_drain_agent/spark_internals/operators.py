@@ -17,7 +17,7 @@ from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["LogicalOperator", "operators_of"]
+__all__ = ["LogicalOperator", "operators_of", "watermarks_of"]
 
 _WATERMARK_KEY = "spark.watermarkDelayMs"
 _ANY_WATERMARK_MS = 253_402_300_799_000
@@ -58,6 +58,14 @@ def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperat
             yield found
     for child in children:
         yield from operators_of(internals, child)
+
+
+def watermarks_of(plan: Any) -> Iterator[str]:
+    """Return the event-time column and the delay of each watermark in an analyzed plan, top down."""
+    if str(plan.nodeName()) == "EventTimeWatermark":
+        yield f"{plan.eventTime().name()} {plan.delay().toString()}"
+    for index in range(plan.children().size()):
+        yield from watermarks_of(plan.children().apply(index))
 
 
 def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[Any]) -> LogicalOperator | None:

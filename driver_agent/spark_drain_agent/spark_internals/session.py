@@ -20,7 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery
-from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of
+from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.relaunch import relaunching
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -257,6 +257,10 @@ class SparkInternals:
         """Return the operators of the plan that keep state between batches, top down."""
         analyzed = captured.dataset.queryExecution().analyzed()
         return list(operators_of(self, self.session_state().optimizer().execute(analyzed)))
+
+    def watermarks(self, captured: CapturedWriter) -> tuple[str, ...]:
+        """Return the event-time column and the delay of each watermark of the plan."""
+        return tuple(watermarks_of(captured.dataset.queryExecution().analyzed()))
 
     # -- running queries -----------------------------------------------------------------------------------------------------------
 

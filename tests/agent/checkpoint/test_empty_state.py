@@ -24,7 +24,9 @@ JOIN = OperatorStores(1, "StreamingSymmetricHashJoinExec", 2, ("left", "right"),
 AGGREGATION = OperatorStores(0, "StateStoreSaveExec", 1, ("default",), initial_state=False)
 
 
-def version(files: CheckpointFiles, *stores: OperatorStores, fingerprint: str = "v2", running: bool = False) -> NextVersion:
+def version(
+    files: CheckpointFiles, *stores: OperatorStores, fingerprint: str = "v2", running: bool = False, watermarks: tuple[str, ...] = ()
+) -> NextVersion:
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         assert confs["a"] == "new"
         name = folder.removeprefix(f"{files.uri('')}/")
@@ -33,6 +35,7 @@ def version(files: CheckpointFiles, *stores: OperatorStores, fingerprint: str = 
 
     return NextVersion(
         fingerprint,
+        watermarks,
         lambda: running,
         lambda: {"a": "new", SOURCES: "new"},
         lambda metadata: stores if json.loads(metadata)["conf"]["a"] == "new" else (),
@@ -98,6 +101,27 @@ def test_an_initial_state_is_not_passed_over(tmp_path: Path) -> None:
     assert "checkpoint.acceptBatchIdRestart" in str(refused.value)
     assert found.files.exists("state/0/0/3.zip")
     assert found.offsets(8).metadata["conf"]["a"] == "old"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "watermark"),
+    [
+        (("at 12 seconds",), ("at 12 seconds",), 1500),
+        (("at 12 seconds",), ("at 1 hours",), 0),
+        (("at 12 seconds",), ("booked 12 seconds",), 0),
+        (("at 12 seconds",), ("at 12 seconds", "booked 12 seconds"), 0),
+        (None, ("booked 12 seconds",), 1500),
+    ],
+)
+def test_a_watermark_of_another_kind_begins_anew(
+    tmp_path: Path, before: tuple[str, ...] | None, now: tuple[str, ...], watermark: int
+) -> None:
+    """What the version before would have dropped as late may be on time in another column."""
+    found, journal = seeded(tmp_path, 9), replace(DONE, watermarks=before)
+    begin_generation(found.files, journal, version(found.files, watermarks=("other",)))
+    begin_generation(found.files, journal, version(found.files, watermarks=now))
+    assert found.offsets(8).watermark_ms == watermark
+    assert found.watermark_after(8) == watermark
 
 
 def journal_in(found: Checkpoint) -> Journal:
