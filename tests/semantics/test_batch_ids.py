@@ -115,6 +115,32 @@ def test_an_event_time_that_lags_behind_that_of_the_version_before(
     assert sink.ids == Counter(event.id for event in EVENTS)
 
 
+def test_a_join_in_a_state_format_that_is_not_known(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """It is refused by name, with the way out, and the checkpoint is as it was."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])
+    events, clicks, sink = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks"), Idempotent()
+    events.add(EVENTS[:8])
+    clicks.add(EVENTS[:8])
+    app = application()
+    both = events.stream().union(clicks.stream())
+    read_all(app.start(both.groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink))
+    app.drain()
+    app.close()
+    events.add(EVENTS[8:])
+    clicks.add(EVENTS[8:])
+    pairs = events.stream().join(clicks.stream(), ["id", "key", "at"]).select(F.array("id").alias("ids"))
+    spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "3")
+    try:
+        with pytest.raises(EmptyStateError, match="start it with 2"):
+            application().start(pairs, sink)
+    finally:
+        spark.conf.unset("spark.sql.streaming.join.stateFormatVersion")
+    app = application()
+    read_all(app.start(pairs, sink))
+    app.drain(stateLossPolicy="Accept")
+    assert sink.ids == Counter({event.id: 2 if event in EVENTS[:8] else 1 for event in EVENTS})
+
+
 class Slow:
     """A sink that replaces what it has under a batch id, and whose first batch has written its state long before it is committed."""
 

@@ -40,6 +40,8 @@ _SNAPSHOTS = {"1.delta": "snapshot", "1.zip": "zip"}
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _JOIN = "StreamingSymmetricHashJoinExec"
+_JOIN_CONF = "spark.sql.streaming.join.stateFormatVersion"
+_JOIN_VERSION = 2
 _DEFAULT_STORE = "default"
 _JOIN_STORES = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
 
@@ -184,6 +186,10 @@ def _metadata(plan: Any, number: int, partitions: int) -> str:
 
 
 def _stores(plan: Any, operator: str) -> tuple[str, ...]:
+    if operator == _JOIN and (version := int(_member(plan, "stateFormatVersion") or 1)) > _JOIN_VERSION:
+        raise UnsupportedSparkError(
+            f"{_JOIN_CONF} is {version}, and the empty state of a join is known up to {_JOIN_VERSION}: start it with {_JOIN_VERSION}"
+        )
     names = _member(plan, "stateStoreNames")
     if names is not None:
         return tuple(str(names.apply(index)) for index in range(names.size()))
