@@ -159,7 +159,8 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     PlanRejectedError
         The query has a shape that cannot be drained, would forget state, or would lose rows with this checkpoint policy.
     """
-    bounded = facts.trigger in BOUNDED_TRIGGERS
+    # What a bounded query has not read yet would be lost with a temporary checkpoint: it runs to its end in any mode.
+    bounded = facts.trigger in BOUNDED_TRIGGERS and (options.mode != "Stop" or facts.checkpoint_location is None)
     _check_shape(options, facts, bounded)
     if options.mode == "Stop":
         return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
