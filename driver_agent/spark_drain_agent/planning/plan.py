@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
+_UNDRAINABLE_TRIGGERS = {
+    "ContinuousTrigger": "which has no batches",
+    "RealTimeTrigger": "whose batches are noted in the offset log only when they end",
+}
 _HDFS, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
 _EMPTY_STATE_FOR_ALL = "4.2"
 """The release with which a test makes the empty state of every operator, with both providers."""
@@ -200,8 +204,12 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, or {way_out}",
         )
-    if facts.trigger in ("ContinuousTrigger", "RealTimeTrigger"):
-        raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has a {facts.trigger}, which has no batches to drain")
+    if facts.trigger in _UNDRAINABLE_TRIGGERS:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{facts.label} has a {facts.trigger}, {_UNDRAINABLE_TRIGGERS[facts.trigger]}: restart it with another trigger on the same "
+            "checkpoint, which can be drained, or stop the application directly",
+        )
     if facts.async_progress:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
