@@ -131,4 +131,4 @@ class CheckpointFiles:
     def _make_parent(self, name: str) -> None:
         parent = self._path(name).getParent()
         if not self._fs.mkdirs(parent):  # the local filesystem says no more than that
-            raise CheckpointIOError(f"{parent.toString()} could not be made: has the driver the permission to write there?")
+            raise CheckpointIOError(f"{parent.toString()} could not be created: does the driver have permission to write there?")

@@ -43,11 +43,12 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
     if journal.step is JournalStep.RESTORING:
         return journal
     if journal.step is not JournalStep.DONE:
-        raise RestoreError(f"drain {journal.drain_id} of {files.root} is not done: start the application under the agent, which ends it")
+        raise RestoreError(f"drain {journal.drain_id} of {files.root} is not finished: start the application under the agent to finish it")
     if journal.checkpoint_policy != "Reseed":
         raise RestoreError(
-            f"drain {journal.drain_id} of {files.root} had checkpoint.policy {journal.checkpoint_policy!r}, and only 'Reseed' can be gone "
-            "back from: other sinks would skip what comes under the id of the flush batch; the query goes on from where it is"
+            f"drain {journal.drain_id} of {files.root} had checkpoint.policy {journal.checkpoint_policy!r}, and only a drain with "
+            "'Reseed' can be undone: the sink has seen the id of the flush batch and may skip the next batch; start any version on the "
+            "checkpoint as it is"
         )
     if not files.exists(f"{journal.work}/metadata"):
         raise RestoreError(f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, is gone: see checkpoint.retainArchives")

@@ -1,4 +1,4 @@
-"""One query beyond the point of no return: flush it, end it, leave its checkpoint as the next start needs it, and say so."""
+"""One query past the point of no return: flush it, end it, leave its checkpoint as the next start needs it, and say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A drain that an earlier run brought beyond the point of no return: this run finishes each query as the application starts it."""
+"""A drain that an earlier run brought past the point of no return: this run finishes each query as the application starts it."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _check_store(tracked: TrackedQuery) -> None:
     if obstacle:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_CHECKPOINT_STORE,
-            f"{tracked.label} has its checkpoint at {location}, where Hadoop has no FileContext, by which a file is replaced at once "
+            f"{tracked.label} has its checkpoint at {location}, where Hadoop has no FileContext, which replaces a file atomically "
             f"({obstacle}): {ways_out}",
         )
 
@@ -68,7 +68,7 @@ def _check_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan
         if obstacle:
             raise PlanRejectedError(
                 reasons.UNSUPPORTED_OPTION,
-                f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not do for {tracked.label}: {obstacle}",
+                f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not work for {tracked.label}: {obstacle}",
             )
     if options.state_export_path is not None and int(tracked.internals.spark_version.split(".")[0]) < 4:
         raise PlanRejectedError(

@@ -43,9 +43,7 @@ def end_interrupted_drain(tracked: TrackedQuery, forget_flush: Callable[[], None
         if journal.step is JournalStep.RESTORING:
             restore(files, journal)
         elif can_undo(files, journal):
-            LOG.info(
-                "%s: drain %s was interrupted before its flush and nobody asks for it any more: undone", tracked.label, journal.drain_id
-            )
+            LOG.info("%s: drain %s was interrupted before its flush and is no longer requested: undone", tracked.label, journal.drain_id)
             undo(files, journal)
         else:
             LOG.info("%s: drain %s was interrupted after its flush had begun: finished now", tracked.label, journal.drain_id)

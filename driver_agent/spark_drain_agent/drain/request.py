@@ -51,7 +51,7 @@ class Request:
 
     @property
     def deadline(self) -> datetime | None:
-        """Until when the drain has to be beyond its point of no return; None: no limit."""
+        """Until when the drain has to be past its point of no return; None: no limit."""
         return self._notification.deadline
 
     def update(self, notification: DrainNotification | None) -> None:
@@ -69,7 +69,7 @@ class Request:
             raise DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_OPTION, str(error)) from error
 
     def keep_waiting(self) -> None:
-        """Give up a drain that is not yet beyond the point of no return.
+        """Give up a drain that is not yet past the point of no return.
 
         Raises
         ------

@@ -67,7 +67,7 @@ class Drain:
         return self._committed is not None or self.forward
 
     def owned(self) -> tuple[TrackedQuery, ...]:
-        """Return the running queries that this drain is about; beyond its point of no return it ends them."""
+        """Return the running queries that this drain is about; past its point of no return it ends them."""
         return self._before.targets if self._before is not None else ()
 
     def concerns(self, tracked: TrackedQuery) -> bool:
@@ -114,7 +114,7 @@ class Drain:
                 self._to_the_end()
             except Exception as error:
                 if self._overtaken(error):
-                    LOG.info("drain %s: its SparkContext was stopped; the application's next one goes on with it", self.drain_id)
+                    LOG.info("drain %s: its SparkContext was stopped; the application's next one continues it", self.drain_id)
                 elif isinstance(error, DrainEndedError):
                     self._report_end(error)
                 else:
@@ -165,7 +165,7 @@ class Drain:
             time.sleep,
             state=DrainState.COMMITTING,
             reason="",
-            message="beyond the point of no return",
+            message="past the point of no return",
             queries=tuple(target.report for target in committed.targets),
         )
         reached("committing")

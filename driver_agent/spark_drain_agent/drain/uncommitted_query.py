@@ -128,5 +128,5 @@ class UncommittedQuery:
         self._report = replace(self._report, state="Running", checkpoint_location=self._tracked.location or "")
 
     def commit(self, drain_id: str) -> CommittedQuery:
-        """Hand the query over to what happens beyond the point of no return."""
+        """Hand the query over to what happens past the point of no return."""
         return CommittedQuery(self._tracked, self._options, drain_id, self._report, plan=self._plan, frozen=self._frozen)

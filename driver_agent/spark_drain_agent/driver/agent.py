@@ -140,7 +140,7 @@ class Agent:
             captured = capture()
             tracked = TrackedQuery(internals, captured, internals.checkpoint_location(captured))
         except (*JavaError, UnsupportedSparkError) as error:
-            LOG.warning("a query starts unseen by the drain agent: %s", error)
+            LOG.warning("a query starts that the drain agent cannot track: %s", error)
             return start_now()
         if not in_callback():
             # Only so that a loop that starts query after query lets a drain decide in between; nothing depends on it.
@@ -216,7 +216,7 @@ class Agent:
             self._wait_while(Phase.DECIDING, seconds)
 
     def wait_while_held(self, seconds: float) -> None:
-        """Wait while a drain is beyond its point of no return, at most so long."""
+        """Wait while a drain is past its point of no return, at most so long."""
         self._wait_while(Phase.HELD, seconds)
 
     def _wait_while(self, phase: Phase, seconds: float) -> None:
@@ -241,7 +241,7 @@ class Agent:
 
     def stop_later(self, stop: Callable[[], None]) -> None:
         """Stop Spark when a drain needs it no more, for a function that must not wait itself."""
-        LOG.warning("a function that Spark or a drain has called stops Spark: that is done when the drain lets the driver go")
+        LOG.warning("Spark is stopped from a callback: this is done when the drain releases the driver")
 
         def wait_and_stop() -> None:
             with as_agent():

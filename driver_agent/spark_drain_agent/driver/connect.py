@@ -35,7 +35,7 @@ def answers(
 
     Notes
     -----
-    A drain that an earlier run, of a classic session, has taken beyond the point of no return stalls: rejected it can no longer be.
+    A drain that an earlier run, of a classic session, has taken past the point of no return stalls: rejected it can no longer be.
     """
     for drain_id, notification in notifications.items():
         report = reports.get(drain_id)

@@ -56,7 +56,7 @@ class HeldQueries:
         return self._host.gate.phase is Phase.HELD and self.owns(query)
 
     def was_drained(self, query: StreamingQuery) -> bool:
-        """Return whether a drain beyond its point of no return has had this run of a query to end, whatever became of its flush batch."""
+        """Return whether a drain past its point of no return has had this run of a query to end, whatever became of its flush batch."""
         return bool(self._drained_runs) and query.runId in self._drained_runs
 
     def freezes(self, query: StreamingQuery) -> bool:

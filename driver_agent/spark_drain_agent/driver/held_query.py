@@ -18,7 +18,7 @@ class HeldQueryError(RuntimeError):
 
 
 class HeldQuery(StreamingQuery):
-    """What ``start()`` returns while a drain is beyond its point of no return: a query that waits and reads nothing.
+    """What ``start()`` returns while a drain is past its point of no return: a query that waits and reads nothing.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class HeldQuery(StreamingQuery):
     def _refuse_endless_wait(self) -> None:
         if in_callback() and self.isActive:
             raise HeldQueryError(
-                f"query {self._name or self._id!r} was not started, since a drain is beyond its point of no return, and the drain may "
+                f"query {self._name or self._id!r} was not started, since a drain is past its point of no return, and the drain may "
                 "wait for the function that waits for it: let functions that Spark calls start queries only, and wait for them elsewhere"
             )
 

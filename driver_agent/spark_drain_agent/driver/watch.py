@@ -72,5 +72,5 @@ class Watch:
                     LOG.debug("the metadata store is away: %s", error)
                     self._stopped.wait(_RETRY_SECONDS)
                 except Exception:
-                    LOG.exception("the drain monitor met an error and goes on")
+                    LOG.exception("the drain monitor met an error and continues")
                     self._stopped.wait(_RETRY_SECONDS)

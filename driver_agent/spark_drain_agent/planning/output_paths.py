@@ -59,7 +59,7 @@ def check_outputs(options: DrainOptions, internals: SparkInternals) -> None:
             )
         if any(below(path, [other]) for key, other in paths.items() if key != name):
             raise PlanRejectedError(
-                reasons.PATH_NOT_ALLOWED, f"{' and '.join(paths)} must not lie in each other: {' and '.join(paths.values())}"
+                reasons.PATH_NOT_ALLOWED, f"{' and '.join(paths)} must not contain each other: {' and '.join(paths.values())}"
             )
         if CheckpointFiles(internals, path).exists(""):
             raise PlanRejectedError(reasons.PATH_EXISTS, f"{name} {path} exists already: name a folder that does not, or remove it")

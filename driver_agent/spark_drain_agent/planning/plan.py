@@ -151,7 +151,8 @@ def check_options(options: DrainOptions) -> None:
     """
     if options.queries is not None and options.after_drain != "Keep":
         raise PlanRejectedError(
-            reasons.UNSUPPORTED_OPTION, "draining only some queries needs afterDrain 'Keep', since the others would be stopped undrained"
+            reasons.UNSUPPORTED_OPTION,
+            "draining only some queries needs afterDrain 'Keep', since the others would be stopped without being drained",
         )
 
 
@@ -213,7 +214,8 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
     if facts.async_progress:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"{facts.label} sets asyncProgressTrackingEnabled, so its log may lag behind what it has written: drain needs it switched off",
+            f"{facts.label} sets asyncProgressTrackingEnabled, so its log may lag behind what it has written: switch it off to drain the "
+            "query",
         )
     if options.mode != "Stop" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
         raise PlanRejectedError(
@@ -299,8 +301,8 @@ def _check_gap(options: DrainOptions, facts: QueryFacts, policy: str) -> None:
     ):
         raise PlanRejectedError(
             reasons.CHECKPOINT_POLICY_UNSAFE,
-            f"{facts.label} writes with {facts.sink}, which notes every batch, and with incompleteWindows.policy "
-            f"{options.incomplete_windows!r} and checkpoint.policy 'Continue' the flush batch would be missing there, so that nobody could "
+            f"{facts.label} writes with {facts.sink}, which records every batch, and with incompleteWindows.policy "
+            f"{options.incomplete_windows!r} and checkpoint.policy 'Continue' the flush batch would be missing there, and nobody could "
             "read the output any more: use checkpoint.policy 'Reseed', or incompleteWindows.policy 'Emit'",
         )
 

@@ -134,7 +134,7 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
         ({"path": "{base}/allowed-too"}, "PathNotAllowed", "start the application with spark.sparkdrain.allowedPaths"),
         ({"path": "nowhere://bucket/a"}, "PathNotAllowed", "on no filesystem that the driver can reach"),
         ({"path": "{base}/allowed"}, "PathExists", "exists already: name a folder that does not"),
-        ({"format": "parquette"}, "UnsupportedOption", "'parquette' does not do for query 'refused': this Spark does not know it"),
+        ({"format": "parquette"}, "UnsupportedOption", "'parquette' does not work for query 'refused': this Spark does not know it"),
         ({"format": "csv"}, "UnsupportedOption", "it cannot hold window struct<start:timestamp,end:timestamp>"),
     ],
     ids=lambda value: next(iter(value.values())) if isinstance(value, dict) else "",

@@ -59,7 +59,7 @@ def test_permission_is_denied_until_it_is_given(tmp_path: Path, start: Start) ->
     drain_id = drains.write()
     stalled = drains.reaches(drain_id, "Stalled", driver=driver)
     assert stalled["reason"] == "CheckpointUnwritable"
-    assert f"{checkpoint}/_drain could not be made: has the driver the permission to write there?" in stalled["message"]
+    assert f"{checkpoint}/_drain could not be created: does the driver have permission to write there?" in stalled["message"]
     assert {path: path.read_bytes() for path in kept} == kept
     assert ids_in(tmp_path / "out").total() < len(feed.ids)
     checkpoint.chmod(0o755)

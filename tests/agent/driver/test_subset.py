@@ -42,7 +42,7 @@ class Beside:
 
     @contextmanager
     def drain(self) -> Iterator[None]:
-        """Hold one query beyond the point of no return, drained."""
+        """Hold one query past the point of no return, drained."""
         with self.warm.requested(queries="drained", afterDrain="Keep") as asked:
             self.warm.drains.reaches(asked, "Drained")
             yield

@@ -217,7 +217,7 @@ def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
         (DrainOptions(mode="Stop"), replace(FACTS, checkpoint_location=None), "UnsupportedQuery", "set one, or stop the application"),
         (DrainOptions(), replace(FACTS, trigger="ContinuousTrigger"), "UnsupportedQuery", "ContinuousTrigger"),
         (DrainOptions(), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "RealTimeTrigger"),
-        (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "switched off"),
+        (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "switch it off"),
         (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
         (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
         (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
