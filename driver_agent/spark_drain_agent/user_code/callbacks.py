@@ -11,6 +11,7 @@ from typing import Literal, overload
 from spark_drain_store import QueryReport
 
 from spark_drain_agent.agent_thread import as_callback
+from spark_drain_agent.spark_internals.errors import in_words
 
 __all__ = ["CallbackError", "DrainContext", "call_back", "on_drain"]
 
@@ -143,4 +144,4 @@ def _call(registered: _Registered, context: DrainContext, keep_waiting: Callable
         keep_waiting()
         thread.join(_POLL_SECONDS)
     if raised:
-        raise CallbackError(f"the callback {registered.name} raised {type(raised[0]).__name__}: {raised[0]}")
+        raise CallbackError(f"the callback {registered.name} raised {type(raised[0]).__name__}: {in_words(raised[0])}")
