@@ -47,10 +47,10 @@ class Drains:
     malformed: tuple[str, ...]
 
     def active(self) -> DrainNotification | None:
-        """Return the notification whose drain has not finished, or None."""
+        """Return the notification whose drain has not finished, or None; one that was withdrawn before anybody saw it is over."""
         for drain_id, notification in self.notifications.items():
             report = self.reports.get(drain_id)
-            if report is None or not report.state.finished:
+            if (report is None and not notification.withdrawn) or (report is not None and not report.state.finished):
                 return notification
         return None
 

@@ -6,9 +6,9 @@ import fcntl
 import hashlib
 import os
 import re
-import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +19,8 @@ __all__ = ["FileStore"]
 
 _KEY = re.compile(r"[A-Za-z0-9][-._A-Za-z0-9]*")  # what a ConfigMap accepts; it also keeps a key from leaving the folder
 _POLL_SECONDS = 0.1
+_LOCK_SECONDS = 10.0
+_LOCK_POLL_SECONDS = 0.01
 
 
 class FileStore:
@@ -44,10 +46,23 @@ class FileStore:
         except OSError as error:
             raise StoreUnavailableError(f"the metadata store {self._folder} cannot be opened: {error}") from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+            self._wait_for(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
             yield
         finally:
             os.close(descriptor)
+
+    def _wait_for(self, descriptor: int, kind: int) -> None:
+        give_up = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+                return
+            except BlockingIOError as error:
+                if time.monotonic() > give_up:
+                    raise StoreUnavailableError(
+                        f"the metadata store {self._folder} is locked: a process has held {self._folder / '.lock'} for {_LOCK_SECONDS:g} s"
+                    ) from error
+            time.sleep(_LOCK_POLL_SECONDS)
 
     def _entries(self) -> dict[str, str]:
         try:
@@ -95,12 +110,12 @@ class FileStore:
         for key, value in after.items():
             if before.get(key) != value:
                 # Rename over the old file: a reader or a crash never sees half a message.
-                descriptor, name = tempfile.mkstemp(dir=self._folder, prefix=".new-")
-                with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                part = self._folder / f".new-{uuid.uuid4()}"
+                with part.open("x", encoding="utf-8") as stream:  # its permissions follow the umask: the other side may be another user
                     stream.write(value)
                     stream.flush()
                     os.fsync(stream.fileno())
-                Path(name).replace(self._folder / key)
+                part.replace(self._folder / key)
         for key in before.keys() - after.keys():
             (self._folder / key).unlink(missing_ok=True)
 

@@ -7,6 +7,7 @@ that the reader reports and survives.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,6 +32,10 @@ __all__ = [
 ]
 
 MESSAGE_VERSION = 1
+
+_DRAIN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,62}")
+_TAKEN = frozenset({"journal", "lease", "lease-heartbeat", "empty-store"})
+"""Names in a checkpoint's folder for drains that are no drain's."""
 
 MOST_EXECUTOR_EXCEPTIONS = 50
 """How many exceptions a report lists at most; with as many, there may be more."""
@@ -142,9 +147,11 @@ class DrainNotification:
         Raises
         ------
         MalformedMessageError
-            The text is no JSON object, has another version, lacks a field, or a field has another type.
+            The text is no JSON object, has another version, lacks a field, a field has another type, or the key cannot be a drain's id.
         """
         reader = Reader.over(f"drain notification {key!r}", text, MESSAGE_VERSION)
+        if not _DRAIN_ID.fullmatch(key) or key in _TAKEN:
+            raise MalformedMessageError(f"drain notification {key!r}: uuid {key!r} cannot be a drain's, which name folders: give it a UUID")
         return cls(
             drain_id=reader.matching("uuid", key),
             created_at=reader.time("createdAt"),

@@ -211,3 +211,19 @@ def test_words_that_are_no_command_get_the_usage(location: str, drain: Command) 
     assert done.returncode == 2
     assert "invalid choice: 'start'" in done.stderr
     assert "usage: python -m spark_drain_store" in done.stderr
+
+
+def test_a_request_that_was_withdrawn_before_anybody_saw_it_is_in_nobodys_way(drain: Command, channel: Channel) -> None:
+    for_another_run = written(drain, "--run-id", "gone")
+    refused(drain("write"), for_another_run)
+    assert drain("withdraw", for_another_run).returncode == 0
+    written(drain)
+
+
+def test_what_cannot_be_read_goes_with_cleanup_all(drain: Command, channel: Channel) -> None:
+    channel.requests.write({"broken": "{garbage"})
+    channel.reports.write({"half": '{"version": 1'})
+    assert len(shown(drain)["malformed"]) == 2
+    assert json.loads(drain("cleanup").stdout) == {"removed": []}
+    assert sorted(json.loads(drain("cleanup", "--all").stdout)["removed"]) == ["broken", "half"]
+    assert shown(drain) == {"drains": []}

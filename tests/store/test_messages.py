@@ -262,3 +262,11 @@ def _notification(**changes: Any) -> str:
 
 def _report(**changes: Any) -> str:
     return json.dumps({"version": 1, "uuid": KEY, "runs": ["spark-1"], "state": "Drained", "updatedAt": "2026-01-02T03:04:05Z", **changes})
+
+
+@pytest.mark.parametrize("key", ["..", "a.b", "journal", "lease", "lease-heartbeat", "empty-store", "_x", "x" * 64])
+def test_a_drain_is_not_called_what_a_folder_cannot_be_called(key: str) -> None:
+    """A drain's id names a folder in the checkpoint."""
+    text = json.dumps({"version": 1, "uuid": key, "createdAt": "2026-01-01T00:00:00.000Z"})
+    with pytest.raises(MalformedMessageError, match="give it a UUID"):
+        DrainNotification.from_json(key, text)

@@ -40,7 +40,7 @@ class NextVersion:
     fingerprint
         Of its plan.
     watermarks
-        Event-time column and delay of each, in order.
+        Digest of each: its column, how that is made, and its delay.
     running
         Returns whether a query of this driver is running on the checkpoint.
     confs

@@ -58,7 +58,7 @@ class Journal:
     watermark_ms
         Event-time watermark after batch N.
     watermarks
-        Event-time column and delay of each watermark, in order; None where they were not noted.
+        Digest of each watermark: its column, how that is made, and its delay; None where they were not noted.
     metadata
         The checkpoint's metadata before the fence.
     fingerprint

@@ -42,6 +42,8 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
         raise RestoreError(f"{files.root} has no drain journal: this query was never drained")
     if journal.step is JournalStep.RESTORING:
         return journal
+    if journal.step is JournalStep.UNDONE:
+        raise RestoreError(f"drain {journal.drain_id} of {files.root} is undone already: start the version that was drained")
     if journal.step is not JournalStep.DONE:
         raise RestoreError(f"drain {journal.drain_id} of {files.root} is not finished: start the application under the agent to finish it")
     if journal.checkpoint_policy != "Reseed":

@@ -15,7 +15,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOErro
 from spark_drain_agent.checkpoint.journal import MalformedJournalError, read_journal
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, acquire_lease
 from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
-from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["COMMANDS", "run"]
@@ -106,5 +106,5 @@ def run(command: str, arguments: Sequence[str]) -> int:
         OSError,
         *JavaError,
     ) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {in_words(error)}", file=sys.stderr)
         return 1

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the demo; returns 0 only when every event was counted exactly once."""
     parser = argparse.ArgumentParser(
         prog="python -m spark_drain_agent demo",
-        description="Drain a streaming pipeline on this machine and start an incompatible version exactly after it. Takes about a minute.",
+        description="Drain a streaming pipeline on this machine and start an incompatible version exactly after it. Takes two minutes.",
     )
     parser.add_argument("--keep", action="store_true", help="leave the folder with events, checkpoint and output for a look")
     options = parser.parse_args(arguments)

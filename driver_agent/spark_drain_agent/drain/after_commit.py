@@ -95,7 +95,11 @@ class AfterCommit:
             if self._request.gone.wait(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
                 # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
                 report = self._reporter.report
-                raise DrainEndedError(DrainState.FAILED, report.reason, report.message)
+                raise DrainEndedError(
+                    DrainState.FAILED,
+                    report.reason,
+                    f"given up, since its notification was removed: the next start of the same version finishes it; {report.message}",
+                )
             tries += 1
 
     def finish_together(self, targets: Sequence[CommittedQuery]) -> None:

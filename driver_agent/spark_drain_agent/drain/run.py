@@ -93,9 +93,8 @@ class Drain:
 
     def _answer_withdrawal(self) -> None:
         if self.request.withdrawn and self._beyond_return and not self.report.withdrawal:
-            self._reporter.change(
-                withdrawal=WithdrawalAnswer.TOO_LATE, message="withdrawn after the point of no return: the drain goes on to its end"
-            )
+            told = f"withdrawn after the point of no return: the drain goes on to its end; {self.report.message}".removesuffix("; ")
+            self._reporter.change(withdrawal=WithdrawalAnswer.TOO_LATE, message=told)
 
     @property
     def misses_queries(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -65,6 +66,7 @@ class Agent:
         self._malformed: set[str] = set()
         self._watch = Watch(channel, self.consider)
         self._let_go = False
+        self._process = os.getpid()
 
     def begin(self) -> None:
         """Look for a drain before any query can start, then keep watching."""
@@ -80,7 +82,9 @@ class Agent:
         self._report_malformed(requests, set(notifications))
         with self._drain_lock:
             if self._drain is not None:
-                self._drain.update(notifications.get(self._drain.drain_id))
+                drain_id = self._drain.drain_id
+                if drain_id in notifications or drain_id not in requests.entries:  # else unreadable: the last readable one counts
+                    self._drain.update(notifications.get(drain_id))
                 return
             if not notifications or self.internals.stopped:  # the application's next session, if there is one, will look again
                 return
@@ -117,8 +121,10 @@ class Agent:
     def _report_malformed(self, requests: Snapshot, readable: set[str]) -> None:
         _, sentences = read_notifications(requests)
         for key, sentence in zip([key for key in requests.entries if key not in readable], sentences, strict=True):
-            if key not in self._malformed:
-                LOG.warning("%s", sentence)
+            if key in self._malformed:
+                continue
+            LOG.warning("%s", sentence)
+            if key not in self.channel.reports.read().entries:  # else it was readable once: what was reported of it stays
                 report = DrainReport(
                     drain_id=key,
                     runs=(),
@@ -128,7 +134,7 @@ class Agent:
                     message=sentence[:500],
                 )
                 self.channel.reports.write({key: report.to_json()})
-                self._malformed.add(key)
+            self._malformed.add(key)
 
     # -- called from the hooks, in the user's threads --------------------------------------------------------------------------------
 
@@ -203,6 +209,8 @@ class Agent:
         A program that failed before it had started what an interrupted drain still needs is let go: its next start may do better. So is
         one that was told to end by a signal, and one that lost its JVM.
         """
+        if os.getpid() != self._process:
+            return  # a forked child: the drain goes on in its parent
         drain = self._drain
         self._let_go = self._let_go or (failed and drain is not None and drain.misses_queries) or ends_for_a_signal()
         if self._let_go:

@@ -70,7 +70,7 @@ def _hook_wait_for_one(asked: Current) -> None:
     @functools.wraps(wait)
     def hooked(self: StreamingQuery, timeout: float | None = None) -> bool | None:
         agent = asked()
-        if agent is None or _needs_no_wait(timeout):
+        if agent is None or in_callback() or _needs_no_wait(timeout):  # a drain may wait for this very function
             return wait(self, timeout)  # type: ignore[arg-type]
         slices = _Slices(timeout)
         with agent.gate.user_waits():
@@ -102,7 +102,7 @@ def _hook_wait_for_any(asked: Current) -> None:
     @functools.wraps(wait)
     def hooked(self: StreamingQueryManager, timeout: float | None = None) -> bool | None:
         agent = asked()
-        if agent is None or _needs_no_wait(timeout):
+        if agent is None or in_callback() or _needs_no_wait(timeout):  # a drain may wait for this very function
             return wait(self, timeout)  # type: ignore[arg-type]
         slices = _Slices(timeout)
         with agent.gate.user_waits():
@@ -178,7 +178,7 @@ def _hook_query(asked: Current) -> None:
 
     def hooked_is_active(self: StreamingQuery) -> bool:
         agent = asked()
-        if agent is not None and agent.held.shields(self):
+        if agent is not None and agent.held.shields(self) and not in_callback():
             return True  # a main loop that polls it would otherwise end, or start the query again
         return bool(is_active(self))
 

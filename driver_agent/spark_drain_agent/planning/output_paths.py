@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -17,6 +18,9 @@ __all__ = ["ALLOWED_PATHS", "below", "check_outputs", "query_folder"]
 ALLOWED_PATHS = "spark.sparkdrain.allowedPaths"
 """Conf of the application: URIs, comma separated, below which a drain may write."""
 
+_LONGEST_NAME = 200
+"""Characters; filesystems take 255 bytes."""
+
 
 def below(path: str, folders: Sequence[str]) -> bool:
     """Return whether a qualified path is one of the folders or lies in one.
@@ -29,8 +33,16 @@ def below(path: str, folders: Sequence[str]) -> bool:
 
 
 def query_folder(root: str, query_name: str, query_id: str) -> str:
-    """Return the folder of one query below the folder that the request names, since two queries have two schemas."""
-    return f"{root.rstrip('/')}/{quote(query_name, safe='') or f'query-{query_id}'}"
+    """Return the folder of one query below the folder that the request names, since two queries have two schemas.
+
+    A name that no filesystem takes for a folder's is encoded further, or cut and made unique by a digest.
+    """
+    name = quote(query_name, safe="") or f"query-{query_id}"
+    if name.startswith((".", "_")):  # what Spark and Hadoop take for hidden, and what is no name at all
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(query_name.encode()).hexdigest()[:16]}"
+    return f"{root.rstrip('/')}/{name}"
 
 
 def check_outputs(options: DrainOptions, internals: SparkInternals) -> None:

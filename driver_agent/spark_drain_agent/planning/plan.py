@@ -11,6 +11,7 @@ from spark_drain_store import DrainOptions, OperatorReport, reasons
 
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.planning.sinks import batch_ids_of
+from spark_drain_agent.spark_internals.errors import redacted
 from spark_drain_agent.spark_internals.operators import LogicalOperator
 
 __all__ = [
@@ -51,7 +52,7 @@ class PlanRejectedError(Exception):
     """
 
     def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(redacted(message))
         self.reason = reason
 
 
@@ -164,8 +165,7 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     PlanRejectedError
         The query has a shape that cannot be drained, would forget state, or would lose rows with this checkpoint policy.
     """
-    # What a bounded query has not read yet would be lost with a temporary checkpoint: it runs to its end in any mode.
-    bounded = facts.trigger in BOUNDED_TRIGGERS and (options.mode != "Stop" or facts.checkpoint_location is None)
+    bounded = facts.trigger in BOUNDED_TRIGGERS
     _check_shape(options, facts, bounded)
     if options.mode == "Stop":
         return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())

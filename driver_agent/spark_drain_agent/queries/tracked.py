@@ -154,8 +154,8 @@ class TrackedQuery:
         return fingerprint(self.internals.analyzed_text(self.captured), self.internals.spark_version)
 
     def watermarks(self) -> tuple[str, ...]:
-        """Return the event-time column and the delay of each watermark of the plan."""
-        return self.internals.watermarks(self.captured)
+        """Return a digest of each watermark of the plan: its column, how that is made, and its delay."""
+        return tuple(fingerprint(text, self.internals.spark_version) for text in self.internals.watermarks(self.captured))
 
     @property
     def processing_time(self) -> bool:

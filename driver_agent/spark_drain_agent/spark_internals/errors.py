@@ -8,7 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors.exceptions.captured import CapturedException
 
-__all__ = ["JavaError", "UnsupportedSparkError", "cause_first", "chain_of", "in_words"]
+__all__ = ["JavaError", "UnsupportedSparkError", "cause_first", "chain_of", "in_words", "redacted"]
 
 JavaError: tuple[type[Exception], type[Exception]] = (Py4JError, CapturedException)
 """What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows."""
@@ -25,6 +25,16 @@ _END = re.compile(
 _SPARK = re.compile(
     r"/(?:pyspark|py4j|spark_drain_agent)/|/(?:pyspark|py4j)[^/]*\.zip/|<frozen |/lib/python3[.\d]*/(?!(?:site|dist)-packages/)"
 )
+_REDACTED = "*********(redacted)"
+_SECRETS = (
+    re.compile(
+        r"""(?i)((?:password|passwd|\bpwd|secret|credential|access\.?key|(?:auth|access|sas|session|bearer)[-_. ]?token)"""
+        r"""[\w.-]*["']?\s*[=:]\s*)"""
+        r"""(?:"[^"]*"|'[^']*'|[^\s"',;&)]+)"""
+    ),
+    re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
+)
+"""What comes before a secret, and the secret, as Spark's own redaction finds them."""
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 
 
@@ -35,6 +45,13 @@ class UnsupportedSparkError(Exception):
 def in_words(error: BaseException, limit: int = 1000) -> str:
     """Return an exception's message with its cause first, of one from the JVM without the stack traces that py4j makes part of it."""
     return cause_first(chain_of(error.java_exception) if isinstance(error, Py4JJavaError) else str(error), limit)
+
+
+def redacted(text: str) -> str:
+    """Return a text without the passwords in it: messages go where more people read than in a driver's log."""
+    for pattern in _SECRETS:
+        text = pattern.sub(rf"\1{_REDACTED}", text)
+    return text
 
 
 def chain_of(java_exception: Any) -> str:
@@ -56,7 +73,7 @@ def cause_first(text: str, limit: int = 1000) -> str:
     limit
         Characters to keep; a longer cause is kept all the same.
     """
-    text = text.strip()
+    text = redacted(text.strip())
     cause = _python_cause(text) or _java_cause(text)
     if not cause or cause == text:
         return text if len(text) <= limit else f"{text[: max(limit, 1) - 1]}…"

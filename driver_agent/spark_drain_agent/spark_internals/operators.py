@@ -61,9 +61,9 @@ def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperat
 
 
 def watermarks_of(plan: Any) -> Iterator[str]:
-    """Return the event-time column and the delay of each watermark in an analyzed plan, top down."""
+    """Return column and delay of each watermark in an analyzed plan, top down, each with the plan that makes the column."""
     if str(plan.nodeName()) == "EventTimeWatermark":
-        yield f"{plan.eventTime().name()} {plan.delay().toString()}"
+        yield f"{plan.eventTime().name()} {plan.delay().toString()}\n{plan.child().treeString()}"
     for index in range(plan.children().size()):
         yield from watermarks_of(plan.children().apply(index))
 

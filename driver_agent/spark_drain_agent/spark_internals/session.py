@@ -259,7 +259,7 @@ class SparkInternals:
         return list(operators_of(self, self.session_state().optimizer().execute(analyzed)))
 
     def watermarks(self, captured: CapturedWriter) -> tuple[str, ...]:
-        """Return the event-time column and the delay of each watermark of the plan."""
+        """Return what `watermarks_of` says of the plan; contains ids that differ from run to run."""
         return tuple(watermarks_of(captured.dataset.queryExecution().analyzed()))
 
     # -- running queries -----------------------------------------------------------------------------------------------------------

@@ -61,27 +61,3 @@ def test_what_runs_is_waited_for_until_the_deadline_and_then_left_alone(
     start(warm, tmp_path).processAllAvailable()
     warm.drain()
     assert ids_in(tmp_path / "out") == exactly(feed.ids)
-
-
-def test_a_bounded_query_is_stopped_at_a_batch_boundary(warm: Warm, tmp_path: Path) -> None:
-    """Its next run reads the rest of what was there."""
-    feed, block = Feed(tmp_path / "input"), tmp_path / "block"
-    feed.add(3)
-    block.touch()
-    query = start(warm, tmp_path, availableNow=True)
-    eventually((tmp_path / "blocked").exists, "a batch to run")
-    with warm.requested("Stop") as asked:
-        stopping = warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
-        assert stopping["message"] == "waits for batch 0 of query 'long'"
-        block.unlink()
-        warm.drains.reaches(asked, "Drained")
-    assert not query.isActive
-    checkpoint = tmp_path / "checkpoint"
-    last = newest(checkpoint, "offsets")  # batch 0, or one without data after it
-    assert newest(checkpoint, "commits") == last
-    assert (checkpoint / f"offsets/{last}").read_text().splitlines()[-1] == '{"logOffset":0}'
-    read_on = start(warm, tmp_path, availableNow=True)
-    assert read_on.awaitTermination(60)
-    start(warm, tmp_path).processAllAvailable()
-    warm.drain()
-    assert ids_in(tmp_path / "out") == exactly(feed.ids)

@@ -220,6 +220,34 @@ def test_malformed_notifications_are_reported_once_each(world: World) -> None:
     assert world.channel.reports.read().version == before
 
 
+def test_what_becomes_unreadable_takes_nothing_back(world: World) -> None:
+    """Neither the drain under way, for which the last readable notification counts, nor what was reported of one."""
+    inherited = DrainReport(drain_id="u", runs=("run-0", "run-1"), state=DrainState.DRAINED, updated_at=ASKED.created_at)
+    world.answered(inherited)
+    world.ask(ASKED)
+    held = HeldDrain()
+    world.agent._drain = cast(Drain, held)
+    world.channel.requests.write({"u": "{garbage"})
+    world.agent.consider(world.channel.requests.read())
+    assert held.told == []
+    assert world.report() == inherited
+    world.channel.requests.write({"u": None})
+    world.agent.consider(world.channel.requests.read())
+    assert held.told == [None]
+
+
+class HeldDrain:
+    """A drain that notes what it is told of its notification."""
+
+    drain_id = "u"
+
+    def __init__(self) -> None:
+        self.told: list[DrainNotification | None] = []
+
+    def update(self, notification: DrainNotification | None) -> None:
+        self.told.append(notification)
+
+
 def test_a_journalled_drain_is_adopted_even_if_the_store_comes_and_goes(world: World) -> None:
     """The user's thread that starts a query waits for the store; an error there would end the application."""
     world.ask(replace(ASKED, run_id="run-1"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from spark_drain_agent import on_drain
 from spark_drain_agent.checkpoint.complete import prepare
 from spark_drain_agent.checkpoint.fence import fence
@@ -17,7 +20,8 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.user_code import callbacks
 
-from tests.agent.driver.streams import Started, in_thread, listening, start
+from tests.agent.apps.sinks import read
+from tests.agent.driver.streams import Started, in_thread, listening, start, writer
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -239,3 +243,43 @@ def test_two_starts_on_one_checkpoint_end_an_interrupted_drain_once(
     assert sum("interrupted before its flush" in record.getMessage() for record in caplog.records) == 1
     feed.add()
     eventually(lambda: ids_in(tmp_path / "out/twice") == exactly(feed.ids), "the query to read on", 60)
+
+
+@pytest.mark.parametrize("how", ["awaits", "polls"])
+def test_a_batch_waits_for_a_query_that_ended_long_ago(how: str, warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """The drain waits for the batch: what the batch asks of a query that is drained too must not wait for the drain."""
+    table = writer(warm.session, tmp_path, "table").trigger(availableNow=True).start()
+    assert table.awaitTermination(60)
+
+    def look(batch: DataFrame, batch_id: int) -> None:
+        batch.collect()
+        if how == "awaits":
+            table.awaitTermination()
+        while table.isActive:
+            threading.Event().wait(0.05)
+
+    windows = read(warm.session, tmp_path).withWatermark("at", "10 seconds").groupBy(F.window("at", "10 seconds")).count()
+    facts = windows.writeStream.queryName("facts").option("checkpointLocation", str(tmp_path / "checkpoints/facts")).foreachBatch(look)
+    facts.start().processAllAvailable()
+    assert names(warm.drain()) == {"table", "facts"}
+
+
+def test_a_forked_child_is_not_held(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    start(warm.session, tmp_path, "q").processAllAvailable()
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Drained")
+        child = os.fork()
+        if child == 0:
+            warm.agent.hold_exit()
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(_waited(child)) == 7
+
+
+def _waited(child: int) -> int:
+    for _ in range(600):
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return status
+        threading.Event().wait(0.05)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]

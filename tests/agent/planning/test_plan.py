@@ -185,13 +185,7 @@ def test_stop_plans_nothing_for_the_checkpoint_and_forgets_no_state() -> None:
 @pytest.mark.parametrize("trigger", ["AvailableNowTrigger", "OneTimeTrigger"])
 def test_bounded_queries_are_waited_for_and_need_no_checkpoint(trigger: str) -> None:
     assert plan_query(DrainOptions(), replace(FACTS, trigger=trigger, checkpoint_location=None)).bounded
-    assert plan_query(DrainOptions(mode="Stop"), replace(FACTS, trigger=trigger, checkpoint_location=None)).bounded
-
-
-@pytest.mark.parametrize("trigger", ["AvailableNowTrigger", "OneTimeTrigger"])
-def test_bounded_queries_are_cut_with_stop(trigger: str) -> None:
-    assert plan_query(DrainOptions(), replace(FACTS, trigger=trigger)).bounded
-    assert not plan_query(DrainOptions(mode="Stop"), replace(FACTS, trigger=trigger)).bounded
+    assert plan_query(DrainOptions(mode="Stop"), replace(FACTS, trigger=trigger)).bounded
 
 
 def test_without_a_checkpoint_location_keep_promises_no_continuation() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from spark_drain_agent.spark_internals.errors import cause_first
+from spark_drain_agent.spark_internals.errors import cause_first, redacted
 
 STREAM_FAILED = (
     "[STREAM_FAILED] Query [id = 877ae829-0216-4951-a02f-ec0edbef5d8c, runId = aba75214-afe2-4d12-853a-d29830bdebaf] "
@@ -184,3 +184,18 @@ def test_a_cause_without_end_is_cut_behind_its_place() -> None:
 @pytest.mark.parametrize("words", ["an empty line\n\nin it", "a colon: in it"])
 def test_all_lines_of_a_cause_are_kept(words: str) -> None:
     assert words in cause_first(FAILING_BATCH.replace("ValueError: this window is poisonous", f"ValueError: {words}"), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("jdbc:x://h/d?user=u&password=hunter2&a=b", "jdbc:x://h/d?user=u&password=*********(redacted)&a=b"),
+        ('username="u" password="kafka pw";', 'username="u" password=*********(redacted);'),
+        ("hdfs://user:hunter2@host/x", "hdfs://user:*********(redacted)@host/x"),
+        ("fs.s3a.secret.key: abc, fs.s3a.endpoint: e", "fs.s3a.secret.key: *********(redacted), fs.s3a.endpoint: e"),
+        ("unexpected token: 'SELECT' at https://host:80/path", "unexpected token: 'SELECT' at https://host:80/path"),
+    ],
+)
+def test_passwords_do_not_get_into_a_report(text: str, told: str) -> None:
+    assert redacted(text) == told
+    assert cause_first(f"Py4JError: {text}").endswith(told)

@@ -1,0 +1,27 @@
+"""The folder of a query below the one that a request names: whatever the query is called, filesystems take it."""
+
+from __future__ import annotations
+
+import pytest
+from spark_drain_agent.planning.output_paths import query_folder
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("orders", "orders"),
+        ("a/b c", "a%2Fb%20c"),
+        ("", "query-id"),
+        (".", "%2E"),
+        ("..", "%2E."),
+        ("_hidden", "%5Fhidden"),
+    ],
+)
+def test_a_name_that_no_folder_can_have_is_encoded(name: str, folder: str) -> None:
+    assert query_folder("file:/out/", name, "id") == f"file:/out/{folder}"
+
+
+def test_long_names_are_cut_and_stay_apart() -> None:
+    folders = [query_folder("file:/out", "\u6ce8" * 40 + last, "id").rpartition("/")[2] for last in "ab"]
+    assert len({*folders}) == 2
+    assert all(len(folder) <= 255 for folder in folders)

@@ -1,0 +1,33 @@
+"""What only a store in a folder has: permissions, and a lock that others may hold."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+from spark_drain_store.file import FileStore
+from spark_drain_store.protocol import StoreUnavailableError
+
+
+def test_permissions_follow_the_umask(tmp_path: Path) -> None:
+    """The other side may be another user of the same group."""
+    before = os.umask(0o002)
+    try:
+        FileStore(tmp_path).write({"a": "1"})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o664
+
+
+def test_a_lock_that_is_never_released_is_waited_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An application that attaches must not hang for a store: one that is away is looked at again later."""
+    store = FileStore(tmp_path)
+    store.write({"a": "1"})
+    monkeypatch.setattr("spark_drain_store.file._LOCK_SECONDS", 0.2)
+    with (tmp_path / ".lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(StoreUnavailableError, match="is locked: a process has held"):
+            store.read()
+    assert store.read().entries == {"a": "1"}
