@@ -29,6 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def defaults(request: pytest.FixtureRequest) -> None:
     """Forget what the test before set."""
     if "spark" in request.fixturenames:
+        assert request.getfixturevalue("spark").conf.get("spark.sql.shuffle.partitions") == "2", "the test before left it changed"
         for conf in (FLUSH_CONF, VOUCHED_CONF, "spark.sql.streaming.stateStore.providerClass"):
             request.getfixturevalue("spark").conf.unset(conf)
 

@@ -17,7 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 
 from tests.semantics.operator_table import EVENTS
-from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all, until
+from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -80,14 +81,9 @@ def test_a_version_with_state_after_one_without(application: Begin, spark: Spark
     app.close()
     events.add(EVENTS[8:])
     app = application()
-    for conf, value in CHANGED.items():
-        spark.conf.set(conf, value)
-    try:
+    with session_confs(spark, CHANGED):
         read_all(app.start(windows(events, "key"), sink))
         app.drain()
-    finally:
-        for conf in CHANGED:
-            spark.conf.unset(conf)
     assert sink.ids == Counter(event.id for event in EVENTS)
     assert sink.refused == []
     newest = max((tmp_path / "checkpoints/q/offsets").glob("[0-9]*"), key=lambda path: int(path.name))
@@ -95,12 +91,11 @@ def test_a_version_with_state_after_one_without(application: Begin, spark: Spark
     assert {conf: pinned[conf] for conf in CHANGED} == CHANGED
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("name", ["booked", "at"], ids=["another column", "the same name"])
 def test_an_event_time_that_lags_behind_that_of_the_version_before(
-    provider: str, application: Begin, spark: SparkSession, tmp_path: Path
+    name: str, application: Begin, spark: SparkSession, tmp_path: Path
 ) -> None:
     """At the first version's watermark every record of the second one would be late."""
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
     events, sink = Input(spark, tmp_path / "events"), Idempotent()
     events.add(EVENTS[:4], EVENTS[4:8])
     app = application()
@@ -109,8 +104,8 @@ def test_an_event_time_that_lags_behind_that_of_the_version_before(
     app.close()
     events.add(EVENTS[8:12], EVENTS[12:])
     app = application()
-    lagging = events.stream(watermark=None).withColumn("booked", F.expr("at - INTERVAL 1 DAY")).withWatermark("booked", "12 seconds")
-    read_all(app.start(lagging.groupBy(F.window("booked", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink))
+    lagging = events.stream(watermark=None).withColumn(name, F.expr("at - INTERVAL 1 DAY")).withWatermark(name, "12 seconds")
+    read_all(app.start(lagging.groupBy(F.window(name, "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink))
     app.drain()
     assert sink.ids == Counter(event.id for event in EVENTS)
 
@@ -129,12 +124,11 @@ def test_a_join_in_a_state_format_that_is_not_known(application: Begin, spark: S
     events.add(EVENTS[8:])
     clicks.add(EVENTS[8:])
     pairs = events.stream().join(clicks.stream(), ["id", "key", "at"]).select(F.array("id").alias("ids"))
-    spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "3")
-    try:
-        with pytest.raises(EmptyStateError, match="start it with 2"):
-            application().start(pairs, sink)
-    finally:
-        spark.conf.unset("spark.sql.streaming.join.stateFormatVersion")
+    with (
+        session_confs(spark, {"spark.sql.streaming.join.stateFormatVersion": "3"}),
+        pytest.raises(EmptyStateError, match="start it with 2"),
+    ):
+        application().start(pairs, sink)
     app = application()
     read_all(app.start(pairs, sink))
     app.drain(stateLossPolicy="Accept")
@@ -173,6 +167,8 @@ def test_a_second_start_during_the_first_batch(seconds: int, application: Begin,
 
     first = start(7)
     assert slow.entered.wait(60)
+    lease = tmp_path / "checkpoints/q/_drain/lease"
+    assert json.loads(lease.read_text())["run"] == spark.sparkContext.applicationId, "another driver would prepare its own start"
     threading.Timer(2, slow.go_on.set).start()
     if seconds == 7:
         first = start(7)
@@ -181,6 +177,7 @@ def test_a_second_start_during_the_first_batch(seconds: int, application: Begin,
             start(seconds)
         assert first.isActive
     read_all(first)
+    until(lambda: not lease.exists(), "the lease to be released")
     app.drain()
     assert sum((batch.ids for batch in slow.batches.values()), sink.ids) == Counter(event.id for event in EVENTS)
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.workshop.repository import ROOT
 from tools import spark_java
 
-__all__ = ["forget_answers", "own_jvm", "small_session"]
+__all__ = ["forget_answers", "own_jvm", "session_confs", "small_session"]
 
 _SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": "false",
@@ -32,6 +32,22 @@ def small_session(scratch: Path, confs: Mapping[str, str]) -> SparkSession:
     session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+@contextmanager
+def session_confs(session: SparkSession, confs: Mapping[str, str]) -> Iterator[None]:
+    """Set confs for a block. To unset them would not do: a session forgets by that what it was made with, its 2 partitions among them."""
+    before = {conf: session.conf.get(conf, None) for conf in confs}
+    for conf, value in confs.items():
+        session.conf.set(conf, value)
+    try:
+        yield
+    finally:
+        for conf, earlier in before.items():
+            if earlier is None:
+                session.conf.unset(conf)
+            else:
+                session.conf.set(conf, earlier)
 
 
 def forget_answers() -> None:

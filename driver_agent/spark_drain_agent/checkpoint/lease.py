@@ -1,4 +1,6 @@
-"""One driver at a time works on a checkpoint that is drained: its lease has a heartbeat, which others watch before they take over.
+"""One driver at a time works on a checkpoint that is drained, or that runs its first batch after a drain.
+
+Its lease has a heartbeat, which others watch before they take over.
 
 The clocks of two machines are never compared: a lease is void when its heartbeat has not changed for a while by the clock of whoever looks.
 The heartbeat is a file of its own, because some filesystems have no file for a moment while they replace it: a lease that is replaced with
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import uuid
 from dataclasses import dataclass
 
 from spark_drain_agent.agent_thread import as_agent
@@ -34,7 +37,7 @@ _DEFAULT_SECONDS = "15"
 
 
 class CheckpointLeasedError(Exception):
-    """Another driver, which is alive, is draining the checkpoint; the message names it."""
+    """Another driver, which is alive, is working on the checkpoint; the message names it."""
 
 
 class Lease:
@@ -43,7 +46,8 @@ class Lease:
     def __init__(self, files: CheckpointFiles, run_id: str, seconds: float) -> None:
         self._files, self._run_id, self._seconds = files, run_id, seconds
         self._released = threading.Event()
-        files.write(_LEASE_FILE, json.dumps({"run": run_id, "seconds": seconds}))
+        self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
+        files.write(_LEASE_FILE, self._text)
         self._thread = threading.Thread(target=self._renew, name="spark-drain-lease", daemon=True)
         self._thread.start()
 
@@ -63,8 +67,10 @@ class Lease:
         self._thread.join()
 
     def release(self) -> None:
-        """Let others go on at once."""
+        """Let others go on at once; a lease that this run has acquired anew since stays."""
         self.fall_silent()
+        if _text(self._files, _LEASE_FILE) != self._text:
+            return
         for name in reversed(LEASE_FILES):  # the lease last: who finds none finds no old heartbeat either
             self._files.delete(name)
 
@@ -127,4 +133,4 @@ def _wait_until_void(files: CheckpointFiles, found: _Found) -> None:
         if now is None:
             return
         if now != found:
-            raise CheckpointLeasedError(f"{files.root} is being drained by run {now.run}, which is alive: one of the two must stop")
+            raise CheckpointLeasedError(f"{files.root} is in use by run {now.run}, which is alive: one of the two must stop")

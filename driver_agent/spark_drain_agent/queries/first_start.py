@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, awaits_first_batch, begin_generation
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal
+from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.state_stores import (
     STATE_FORMAT,
     EmptyStore,
@@ -22,6 +25,8 @@ from spark_drain_agent.spark_internals.state_stores import (
 __all__ = ["prepare_first_start"]
 
 _QUIET_SECONDS = 0.5
+_LOOK_SECONDS = 0.5
+_START_SECONDS = 120.0
 _UPLOADS_SECONDS = 10.0
 
 
@@ -37,12 +42,40 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
 
     Raises
     ------
+    CheckpointLeasedError
+        Another driver is doing the same.
     EmptyStateError
         This version cannot begin there; the message says why, and names the way out.
     """
     internals, files = tracked.internals, tracked.checkpoint_files()
     if not awaits_first_batch(files, journal):
         return
+    lease = acquire_lease(files, internals)
+    try:
+        _prepare(tracked, files, journal, running)
+    except BaseException:
+        lease.release()
+        raise
+    keeper = threading.Thread(
+        target=_keep_until_committed, args=(lease, tracked, files, journal), name="spark-drain-first-batch", daemon=True
+    )
+    keeper.start()
+
+
+def _keep_until_committed(lease: Lease, tracked: TrackedQuery, files: CheckpointFiles, journal: Journal) -> None:
+    """Keep other drivers away: one that prepares its own start would delete what the first batch has written."""
+    give_up = time.monotonic() + _START_SECONDS
+    with as_agent():
+        try:
+            while awaits_first_batch(files, journal) and not tracked.ended and (tracked.query is not None or time.monotonic() < give_up):
+                time.sleep(_LOOK_SECONDS)
+            lease.release()
+        except (*JavaError, OSError):  # Spark was stopped
+            lease.fall_silent()
+
+
+def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, running: Callable[[], bool]) -> None:
+    internals = tracked.internals
     if journal.application == internals.application_id:
         _let_uploads_end(files)
 
