@@ -28,7 +28,7 @@ _SPARK = re.compile(
 _REDACTED = "*********(redacted)"
 _SECRETS = (
     re.compile(
-        r"""(?i)((?:password|passwd|\bpwd|secret|credential|access\.?key|(?:auth|access|sas|session|bearer)[-_. ]?token)"""
+        r"""(?i)((?:password|passwd|\bpwd|secret|access\.?key|(?:auth|access|sas|session|bearer)[-_. ]?token)"""
         r"""[\w.-]*["']?\s*[=:]\s*)"""
         r"""(?:"[^"]*"|'[^']*'|[^\s"',;&)]+)"""
     ),

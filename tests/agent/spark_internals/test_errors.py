@@ -193,6 +193,7 @@ def test_all_lines_of_a_cause_are_kept(words: str) -> None:
         ('username="u" password="kafka pw";', 'username="u" password=*********(redacted);'),
         ("hdfs://user:hunter2@host/x", "hdfs://user:*********(redacted)@host/x"),
         ("fs.s3a.secret.key: abc, fs.s3a.endpoint: e", "fs.s3a.secret.key: *********(redacted), fs.s3a.endpoint: e"),
+        ("the driver's credentials: start it", "the driver's credentials: start it"),
         ("unexpected token: 'SELECT' at https://host:80/path", "unexpected token: 'SELECT' at https://host:80/path"),
     ],
 )
