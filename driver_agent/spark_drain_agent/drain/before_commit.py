@@ -31,6 +31,12 @@ from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, c
 __all__ = ["BeforeCommit"]
 
 _QUIET_SECONDS = 3.0
+_SILENT_SECONDS = 10.0
+_NO_QUERY = "waits until the application has started a query"
+_NOT_IN_PLACE = (
+    f"waits until the application has started its queries: until a thread awaits one, or none was started for {_QUIET_SECONDS:g} s; a loop "
+    "that starts one short query after the other can be drained only where it awaits them"
+)
 
 
 @dataclass(frozen=True)
@@ -95,8 +101,14 @@ class BeforeCommit:
 
     def _wait_until_in_place(self) -> None:
         gate, registry = self._host.gate, self._host.registry
+        tell_at, told = time.monotonic() + _SILENT_SECONDS, False
         while not (gate.user_is_waiting or (registry.all() and gate.in_place(_QUIET_SECONDS))):
+            if not told and time.monotonic() > tell_at:
+                told = True
+                self._reporter.change(message=_NOT_IN_PLACE if registry.all() else _NO_QUERY)
             self._pause()
+        if told:
+            self._reporter.change(message="")
 
     def _pause(self, seconds: float = POLL_SECONDS) -> None:
         self._request.keep_waiting()

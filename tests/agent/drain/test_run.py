@@ -236,6 +236,16 @@ def test_what_becomes_unreadable_takes_nothing_back(world: World) -> None:
     assert held.told == [None]
 
 
+def test_what_keeps_a_drain_from_planning_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_drain_agent.drain.before_commit._SILENT_SECONDS", 0.1)
+    world.ask(ASKED)
+    world.agent.consider(world.channel.requests.read())
+    until(lambda: (report := world.report()) and report.message == "waits until the application has started a query")
+    world.channel.requests.write({"u": None})
+    world.agent.consider(world.channel.requests.read())
+    until(lambda: world.agent.drain is None)
+
+
 class HeldDrain:
     """A drain that notes what it is told of its notification."""
 
