@@ -20,7 +20,7 @@ from spark_drain_agent.drain.selection import Selection, StartsInFlightError, se
 from spark_drain_agent.drain.uncommitted_query import UncommittedQuery
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.milestones import LOG, reached
-from spark_drain_agent.planning.output_paths import check_outputs
+from spark_drain_agent.planning.output_paths import check_names, check_outputs
 from spark_drain_agent.planning.plan import PlanRejectedError, check_options
 from spark_drain_agent.planning.query_graph import CycleError, UnknownDependencyError
 from spark_drain_agent.queries.freeze import QueryEndedError
@@ -119,6 +119,7 @@ class BeforeCommit:
             check_options(options)
             check_outputs(options, self._host.internals)
             selection = self._select(options)
+            check_names(options, [item.captured.query_name for item in selection.targets])
             frozen = {target.tracked: target for target in self._targets if target.frozen}
             planned = _Planned(tuple(frozen.get(item) or UncommittedQuery(item, options) for item in selection.targets), selection)
             if options.mode != "Stop":  # nothing is emitted, so nothing needs to arrive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from spark_drain_agent.planning.plan import PlanRejectedError
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["ALLOWED_PATHS", "below", "check_outputs", "query_folder"]
+__all__ = ["ALLOWED_PATHS", "below", "check_names", "check_outputs", "query_folder"]
 
 ALLOWED_PATHS = "spark.sparkdrain.allowedPaths"
 """Conf of the application: URIs, comma separated, below which a drain may write."""
@@ -43,6 +44,23 @@ def query_folder(root: str, query_name: str, query_id: str) -> str:
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(query_name.encode()).hexdigest()[:16]}"
     return f"{root.rstrip('/')}/{name}"
+
+
+def check_names(options: DrainOptions, names: Sequence[str]) -> None:
+    """Refuse queries of one name, as two sessions may have, where each would write to a folder of that name.
+
+    Raises
+    ------
+    PlanRejectedError
+        With reason ``UnsupportedOption``.
+    """
+    twice = sorted(name for name, count in Counter(names).items() if name and count > 1)
+    if twice and (options.side_output_path is not None or options.state_export_path is not None):
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_OPTION,
+            f"several queries are named {', '.join(map(repr, twice))} and would share a folder below incompleteWindows.sideOutput.path or "
+            "stateExport.path: give each a name of its own",
+        )
 
 
 def check_outputs(options: DrainOptions, internals: SparkInternals) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from spark_drain_agent.planning.output_paths import query_folder
+from spark_drain_agent.planning.output_paths import check_names, query_folder
+from spark_drain_agent.planning.plan import PlanRejectedError
+from spark_drain_store import DrainOptions
 
 
 @pytest.mark.parametrize(
@@ -25,3 +27,11 @@ def test_long_names_are_cut_and_stay_apart() -> None:
     folders = [query_folder("file:/out", "\u6ce8" * 40 + last, "id").rpartition("/")[2] for last in "ab"]
     assert len({*folders}) == 2
     assert all(len(folder) <= 255 for folder in folders)
+
+
+@pytest.mark.parametrize("options", [DrainOptions(side_output_path="file:/a"), DrainOptions(state_export_path="file:/a")])
+def test_queries_of_one_name_do_not_share_a_folder(options: DrainOptions) -> None:
+    check_names(options, ["a", "b", "", ""])
+    check_names(DrainOptions(), ["a", "a"])
+    with pytest.raises(PlanRejectedError, match="several queries are named 'a'"):
+        check_names(options, ["a", "b", "a"])
