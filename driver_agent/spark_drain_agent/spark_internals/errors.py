@@ -14,6 +14,8 @@ JavaError: tuple[type[Exception], type[Exception]] = (Py4JError, CapturedExcepti
 """What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows."""
 
 _LONGEST_CAUSE = 4000
+_LONGEST_CHAIN = 20
+"""Causes that are looked at; a chain may be a circle."""
 _TRACEBACK = "Traceback (most recent call last):"
 _DIRECT = "The above exception was the direct cause of the following exception:"
 _WRAPPED = "terminated with exception: "
@@ -55,10 +57,14 @@ def redacted(text: str) -> str:
 
 
 def chain_of(java_exception: Any) -> str:
-    """Return what a Java exception and its causes say, outermost first, without their stack traces."""
+    """Return what a Java exception and its causes say, outermost first, without their stack traces and what was said already."""
     told: list[str] = []
-    while java_exception is not None and len(told) < 20:  # a chain may be a circle
-        told.append(str(java_exception.toString()))
+    for _ in range(_LONGEST_CHAIN):
+        if java_exception is None:
+            break
+        text = str(java_exception.toString())
+        if not told or text not in told[-1]:
+            told.append(text)
         java_exception = java_exception.getCause()
     return "\nCaused by: ".join(told)
 

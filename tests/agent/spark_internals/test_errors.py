@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from spark_drain_agent.spark_internals.errors import cause_first, redacted
+from spark_drain_agent.spark_internals.errors import cause_first, chain_of, redacted
 
 STREAM_FAILED = (
     "[STREAM_FAILED] Query [id = 877ae829-0216-4951-a02f-ec0edbef5d8c, runId = aba75214-afe2-4d12-853a-d29830bdebaf] "
@@ -200,3 +200,24 @@ def test_all_lines_of_a_cause_are_kept(words: str) -> None:
 def test_passwords_do_not_get_into_a_report(text: str, told: str) -> None:
     assert redacted(text) == told
     assert cause_first(f"Py4JError: {text}").endswith(told)
+
+
+class JavaException:
+    """What `chain_of` asks of one."""
+
+    def __init__(self, text: str, cause: JavaException | None = None) -> None:
+        self._text, self._cause = text, cause
+
+    def toString(self) -> str:  # noqa: N802  # Java's name
+        return self._text
+
+    def getCause(self) -> JavaException | None:  # noqa: N802
+        return self._cause
+
+
+def test_a_cause_that_its_wrapper_tells_word_for_word_is_told_once() -> None:
+    full = JavaException("java.io.IOException: No space left on device")
+    assert chain_of(JavaException("hadoop.FSError: java.io.IOException: No space left on device", full)) == (
+        "hadoop.FSError: java.io.IOException: No space left on device"
+    )
+    assert chain_of(JavaException("outer", full)) == "outer\nCaused by: java.io.IOException: No space left on device"
