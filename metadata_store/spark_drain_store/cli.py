@@ -107,16 +107,16 @@ def shown(drains: Drains) -> dict[str, Any]:
 
 def _cleanup(channel: Channel, *, everything: bool) -> list[str]:
     drains = Drains.read(channel)
+    notified, reported = [*drains.notifications], [*drains.reports]
+    if everything:  # also what cannot be read
+        notified += channel.requests.read().entries.keys() - drains.notifications.keys()
+        reported += channel.reports.read().entries.keys() - drains.reports.keys()
     removed = [
         drain_id
-        for drain_id in {**drains.notifications, **drains.reports}
-        if everything or drain_id not in drains.notifications or (drain_id in drains.reports and drains.reports[drain_id].state.finished)
+        for drain_id in dict.fromkeys([*notified, *reported])
+        if everything or drain_id not in notified or (drain_id in reported and drains.reports[drain_id].state.finished)
     ]
     # Notifications first: a report without its notification is history, a notification without its report would be a new request.
-    unreadable = [
-        sorted(store.read().entries.keys() - known.keys()) if everything else []
-        for store, known in ((channel.requests, drains.notifications), (channel.reports, drains.reports))
-    ]
-    channel.requests.write(dict.fromkeys([*(drain_id for drain_id in removed if drain_id in drains.notifications), *unreadable[0]]))
-    channel.reports.write(dict.fromkeys([*(drain_id for drain_id in removed if drain_id in drains.reports), *unreadable[1]]))
-    return [*removed, *(key for key in dict.fromkeys([*unreadable[0], *unreadable[1]]) if key not in removed)]
+    channel.requests.write({drain_id: None for drain_id in removed if drain_id in notified})
+    channel.reports.write({drain_id: None for drain_id in removed if drain_id in reported})
+    return removed

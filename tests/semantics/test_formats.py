@@ -19,6 +19,7 @@ from spark_drain_store import DrainState
 
 from tests.semantics.operator_table import EVENTS, FIRST, SECOND
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -29,11 +30,8 @@ STATE, OFFSETS = (f"spark.sql.streaming.{name}" for name in ("stateStore.checkpo
 @pytest.fixture
 def newer(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])
-    for conf in (STATE, OFFSETS):
-        spark.conf.set(conf, 2)
-    yield
-    for conf in (STATE, OFFSETS):
-        spark.conf.unset(conf)
+    with session_confs(spark, {STATE: "2", OFFSETS: "2"}):
+        yield
 
 
 def counted(frame: DataFrame, *keys: str) -> DataFrame:

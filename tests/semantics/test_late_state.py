@@ -15,6 +15,7 @@ from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
 from tests.semantics.operator_table import EVENTS
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -31,12 +32,9 @@ _RESTLESS = {
 def restless(spark: SparkSession) -> Iterator[None]:
     """Every 100 ms the maintenance thread makes a snapshot of what changed since the last one, and uploads it."""
     jvm: Any = spark.sparkContext._jvm
-    for conf, value in _RESTLESS.items():
-        spark.conf.set(conf, value)
-    jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()  # the thread keeps the interval that it was started with
-    yield
-    for conf in _RESTLESS:
-        spark.conf.unset(conf)
+    with session_confs(spark, _RESTLESS):
+        jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()  # the thread keeps the interval that it was started with
+        yield
     jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
 
 
