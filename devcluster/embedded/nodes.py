@@ -128,12 +128,16 @@ def _network(node: Node) -> dict[str, object]:
 
 
 def _containerd(node: Node) -> str:
+    # NRI is off: both nodes would listen at /var/run/nri/nri.sock, and the one that comes second fails when both start at once.
     return f"""version = 3
 root = "{node.folder}/containerd"
 state = "{node.volatile}/containerd"
 
 [grpc]
   address = "{node.socket}"
+
+[plugins.'io.containerd.nri.v1.nri']
+  disable = true
 
 [plugins.'io.containerd.internal.v1.opt']
   path = "{node.folder}/opt"

@@ -39,6 +39,8 @@ class Gate:
         self._phase = Phase.OPEN
         self._concerns: Concerns = _everything
         self._turns = 0
+        self._held_since = time.monotonic()
+        self._leaving = False
         self._starts: list[object] = []
         self._waiting = 0
         self._last_start = time.monotonic()
@@ -71,15 +73,29 @@ class Gate:
     def _turn(self, phase: Phase, concerns: Concerns) -> None:
         self._phase, self._concerns = phase, concerns
         self._turns += 1
+        if phase is Phase.HELD:
+            self._held_since = time.monotonic()
         self._changed.notify_all()
 
     def hold(self, unchanged: Callable[[], bool]) -> bool:
         """Turn from deciding to held, unless something that the drain concerns is being started or ``unchanged()`` is false."""
         with self._changed:
-            if any(self._concerns(item) for item in self._starts) or not unchanged():
+            if self._leaving or any(self._concerns(item) for item in self._starts) or not unchanged():
                 return False
             self._turn(Phase.HELD, self._concerns)
             return True
+
+    def leave(self) -> bool:
+        """Take note that Spark is stopped or the program ends: no drain holds it from now on; False where one does already."""
+        with self._changed:
+            self._leaving = self._phase is not Phase.HELD
+            return self._leaving
+
+    @property
+    def held_since(self) -> float:
+        """When a drain last came to its point of no return, by the monotonic clock."""
+        with self._changed:
+            return self._held_since
 
     def holds(self, item: object) -> bool:
         """Return whether a drain keeps this from starting."""

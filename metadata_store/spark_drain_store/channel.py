@@ -67,7 +67,7 @@ def open_channel(location: str) -> Channel:
     """
     scheme, _, rest = location.partition(":")
     if scheme == "file" and rest:
-        folder = Path(rest)
+        folder = _folder(location, rest)
         return Channel.over(FileStore(folder / "requests"), FileStore(folder / "reports"))
     if scheme == "configmap":
         namespace, _, application = rest.partition("/")
@@ -80,3 +80,12 @@ def open_channel(location: str) -> Channel:
             requests, reports = open_config_maps(namespace, config_map_names(name, kind or "SparkApplication"))
             return Channel.over(requests, reports)
     raise StoreError(f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")
+
+
+def _folder(location: str, path: str) -> Path:
+    if path.startswith("~"):
+        raise StoreError(f"metadata store {location!r} must name its folder without '~', which only a shell replaces: file:/home/...")
+    host = path.removeprefix("//")
+    if host != path and not host.startswith("/"):
+        raise StoreError(f"metadata store {location!r} must be a folder of this machine: file:/{host.partition('/')[2]}")
+    return Path(path)

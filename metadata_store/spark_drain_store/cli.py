@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         channel = open_channel(options.metadata_store)
+        if options.verb != "write" and not (channel.requests.read().entries or channel.reports.read().entries):
+            print(f"note: there are no drains in {options.metadata_store}", file=sys.stderr)
         if options.verb == "write":
             print(_write(channel, options.run_id, options.mode, options.option))
         elif options.verb == "show":

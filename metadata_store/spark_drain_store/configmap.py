@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from spark_drain_store.kube_client import MERGE_PATCH, ApiError, ApiUnavailableError, KubeClient, WatchStream
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, ApiUnavailableError, KubeClient, WatchStream, objects_path
 from spark_drain_store.protocol import ConflictError, EntryTooLargeError, MetadataStore, Snapshot, StoreError, StoreUnavailableError
 
 __all__ = ["MANAGED_BY", "ConfigMapStore", "open_config_maps"]
@@ -34,8 +34,8 @@ class ConfigMapStore:
         self._client = client
         self._namespace = namespace
         self._name = name
-        self._collection = f"/api/v1/namespaces/{namespace}/configmaps"
-        self._path = f"{self._collection}/{name}"
+        self._collection = objects_path("v1", namespace, "configmaps")
+        self._path = objects_path("v1", namespace, "configmaps", name)
         self._closed = threading.Event()
         self._streams: set[WatchStream] = set()
         self._streams_lock = threading.Lock()

@@ -99,7 +99,7 @@ class FileStore:
             after = {**before, **{key: value for key, value in changes.items() if value is not None}}
             for key in [key for key, value in changes.items() if value is None]:
                 after.pop(key, None)
-            check_size(after)
+            check_size(after, before)
             try:
                 self._apply(before, after)
             except OSError as error:

@@ -10,19 +10,39 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-__all__ = ["JSON_PATCH", "MERGE_PATCH", "ApiError", "ApiUnavailableError", "KubeClient", "WatchStream"]
+__all__ = ["JSON_PATCH", "MERGE_PATCH", "ApiError", "ApiUnavailableError", "KubeClient", "WatchStream", "objects_path"]
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 30.0
+_ANSWER_SECONDS = 60.0
+_ANSWER_BYTES = 64 * 2**20
+_CHUNK_BYTES = 2**16
 
 _log = logging.getLogger(__name__)
+
+
+def objects_path(api_version: str, namespace: str, plural: str, *rest: str) -> str:
+    """Return the path of objects: of a collection, of one with its name, or of a subresource; no name can lead elsewhere.
+
+    Raises
+    ------
+    ValueError
+        A part is empty or consists of dots, as no name of an object does.
+    """
+    parts = (namespace, plural, *rest)
+    for part in parts:
+        if not part.strip("."):
+            raise ValueError(f"no object of the Kubernetes API has the name {part!r}")
+    prefix = "apis" if "/" in api_version else "api"
+    return f"/{prefix}/{api_version}/namespaces/" + "/".join(quote(part, safe="") for part in parts)
 
 
 class ApiUnavailableError(Exception):
@@ -189,7 +209,7 @@ class KubeClient:
             method, self._url(path, query), data, self._headers(accept, None if data is None else content_type), _READ_SECONDS
         )
         try:
-            text = response.read(decode_content=True)
+            text = _whole(response)
         except (HTTPError, OSError) as error:
             raise ApiUnavailableError(f"the Kubernetes API server broke off its answer: {error}") from error
         finally:
@@ -211,6 +231,20 @@ class KubeClient:
     def close(self) -> None:
         """Close idle connections."""
         self._pool.clear()
+
+
+def _whole(response: Any) -> bytes:
+    """Return what a response says; one that does not come to its end in time, or at all, is closed."""
+    give_up = time.monotonic() + _ANSWER_SECONDS
+    text = bytearray()
+    for chunk in response.stream(_CHUNK_BYTES, decode_content=True):
+        text += chunk
+        if len(text) > _ANSWER_BYTES or time.monotonic() > give_up:
+            response.close()
+            raise ApiUnavailableError(
+                f"the Kubernetes API server's answer is longer than {_ANSWER_BYTES} bytes or takes more than {_ANSWER_SECONDS:g} s"
+            )
+    return bytes(text)
 
 
 def _answer(status: int, text: bytes) -> dict[str, Any]:

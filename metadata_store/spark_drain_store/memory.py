@@ -36,7 +36,7 @@ class MemoryStore:
             entries = {**self._entries, **{key: value for key, value in changes.items() if value is not None}}
             for key in [key for key, value in changes.items() if value is None]:
                 entries.pop(key, None)
-            check_size(entries)
+            check_size(entries, self._entries)
             if entries != self._entries or not self._version:
                 self._entries = entries
                 self._version += 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
-__all__ = ["MODES", "OPTIONS", "DrainOptions", "Option", "UnsupportedOptionError"]
+__all__ = ["MODES", "OPTIONS", "DrainOptions", "Option", "UnsupportedOptionError", "join_names"]
 
 MODES = ("Drain", "CatchUp", "Stop")
 """Drain modes; Samza's DEFAULT is ``Drain``."""
@@ -44,7 +45,7 @@ OPTIONS = (
     Option(
         name="queries",
         description="which queries are drained; with some of them `afterDrain` must be `Keep`",
-        placeholder="names, separated by commas",
+        placeholder="names, separated by commas, or a JSON array of names",
         default="all",
     ),
     Option(
@@ -238,13 +239,32 @@ def _check_side_output(policy: str, options: Mapping[str, str]) -> None:
             )
 
 
+def join_names(names: Iterable[str]) -> str:
+    """Return the value of option ``queries`` for these names: separated by commas, or a JSON array where that would change them."""
+    names = list(names)
+    joined = ",".join(names)
+    return joined if _split(joined) == names and not joined.startswith("[") else json.dumps(names)
+
+
+def _split(value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
 def _names(value: str | None) -> tuple[str, ...] | None:
     if value is None:
         return None
-    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    names: object = _split(value)
+    if value.lstrip().startswith("["):
+        try:
+            names = json.loads(value)
+        except ValueError:
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+            raise UnsupportedOptionError(f"option 'queries' must be names separated by commas, or a JSON array of names, not {value!r}")
+    assert isinstance(names, list)
     if not names:
         raise UnsupportedOptionError("option 'queries' must name at least one query, or be absent to mean all")
-    return names
+    return tuple(names)
 
 
 def _count(name: str, value: str | None) -> int | None:

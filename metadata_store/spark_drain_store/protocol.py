@@ -106,12 +106,16 @@ class MetadataStore(Protocol):
         ...
 
 
-def check_size(entries: Mapping[str, str]) -> None:
-    """Raise `EntryTooLargeError` when the entries do not fit into one store."""
-    total = sum(len(key.encode()) + len(value.encode()) for key, value in entries.items())
-    if total > MAX_TOTAL_BYTES:
+def check_size(entries: Mapping[str, str], before: Mapping[str, str]) -> None:
+    """Raise `EntryTooLargeError` when the entries do not fit into one store, unless it holds more than they need now."""
+    total = _size(entries)
+    if total > MAX_TOTAL_BYTES and total >= _size(before):
         largest = max(entries, key=lambda key: len(entries[key]))
         raise EntryTooLargeError(
             f"the metadata store would hold {total} bytes, more than its limit of {MAX_TOTAL_BYTES}; "
             f"the largest entry is {largest!r}: remove finished drains with `drain cleanup`"
         )
+
+
+def _size(entries: Mapping[str, str]) -> int:
+    return sum(len(key.encode()) + len(value.encode()) for key, value in entries.items())

@@ -44,6 +44,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "pod of a group": ({"applicationRef": {**APACHE, "kind": "Pod"}}, "`kind` must be Pod when `apiVersion` is v1"),
     "application of v1": ({"applicationRef": {**POD, "kind": "SparkApplication"}}, "`kind` must be Pod when `apiVersion` is v1"),
     "no name": ({"applicationRef": {"apiVersion": "v1", "kind": "Pod"}}, "spec.applicationRef.name: Required"),
+    "name that leads elsewhere": (
+        {"applicationRef": {**POD, "name": "a/../../configmaps?watch=true&x="}},
+        "spec.applicationRef.name: Invalid",
+    ),
+    "name of dots": ({"applicationRef": {**POD, "name": ".."}}, "spec.applicationRef.name: Invalid"),
+    "name in capitals": ({"applicationRef": {**APACHE, "name": "App"}}, "spec.applicationRef.name: Invalid"),
+    "name that is no label": ({"applicationRef": {**APACHE, "name": "x" * 64}}, "must be at most 63 characters long"),
     "long name": ({"applicationRef": {**POD, "name": "x" * 221}}, "spec.applicationRef.name: Too long"),
     "subset and suspend": ({"queries": ["a"]}, "`queries` may only be set when `afterDrain` is Keep"),
     "empty subset": ({"queries": [], "afterDrain": "Keep"}, "spec.queries: Invalid value"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from pyspark.sql import SparkSession
 from spark_drain_agent.checkpoint.renames import VOUCHED_CONF
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
+from tests.semantics.topics import Topic
 from tests.semantics.warm import Application
+from tests.support.kafka_broker import Broker, broker_running
 from tests.support.own_jvm import own_jvm, small_session
 from tools import jars
 
@@ -46,3 +49,14 @@ def application(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., A
     yield begin
     for each in begun:
         each.close()
+
+
+@pytest.fixture(scope="package")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker_running(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic(spark: SparkSession, broker: Broker, request: pytest.FixtureRequest) -> Topic:
+    return Topic(spark, broker, re.sub(r"\W", "-", request.node.name))

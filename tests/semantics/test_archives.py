@@ -5,16 +5,52 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import read_journal
+from spark_drain_agent.checkpoint.restore import check_restorable, restore
+from spark_drain_agent.gate import Phase
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_store import DrainNotification, DrainState
 
 from tests.semantics.operator_table import EVENTS
-from tests.semantics.warm import Application, Batches, Input, read_all
+from tests.semantics.warm import Application, Batches, Event, Input, read_all, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def test_a_drain_that_was_taken_back_is_not_called_drained(
+    application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its request may still be in the store when the version that was drained starts again."""
+    source, sink = Input(spark, tmp_path / "events"), Batches()
+    source.add([Event(0, "a", 0)], [Event(1, "a", 1)])
+    app = application()
+    query = app.start(source.stream().groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink)
+    read_all(query)
+    with app.asked(DrainState.DRAINED, checkpoint__policy="Reseed") as report:
+        old = report
+    app.close()
+    files = CheckpointFiles(SparkInternals(spark), f"file:{tmp_path}/checkpoints/q")
+    restore(files, check_restorable(files, read_journal(files), discard_newer=False, accept_reuse=True))
+    app = application()
+    stalled = replace(old, state=DrainState.STALLED, queries=tuple(replace(item, state=DrainState.STALLED) for item in old.queries))
+    app.channel.reports.write({old.drain_id: stalled.to_json()})
+    app.channel.requests.write({old.drain_id: DrainNotification(drain_id=old.drain_id, created_at=datetime.now(UTC)).to_json()})
+    until(lambda: app._agent.gate.phase is Phase.HELD, "the drain to be taken up")
+    app.start(source.stream().groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink)
+    with app.user_waits():
+        until(lambda: (found := app.report(old.drain_id)) is not None and found.reason == "DrainUndone", "the drain to be refused")
+    refused = app.report(old.drain_id)
+    assert refused is not None
+    assert (refused.state, "`drain cleanup --all`" in refused.message) == (DrainState.STALLED, True)
+    app.finish(old.drain_id)
 
 
 @pytest.mark.parametrize("policy", ["Reseed", "Continue"])

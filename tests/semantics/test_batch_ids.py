@@ -7,17 +7,18 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 
 from tests.semantics.operator_table import EVENTS
-from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all, until
+from tests.semantics.warm import PROVIDERS, Application, Batches, Event, Input, read_all, until
 from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -71,6 +72,52 @@ def test_a_sink_that_skips_ids_it_has_seen_gets_every_record(
     assert sink.taken == list(range(len(sink.taken)))
 
 
+def test_a_sink_that_skips_ids_it_has_seen_is_written_to_again_after_another_one(
+    application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The version between writes with a sink that keeps no ids; its own may not start again all the same."""
+    events, sink = Input(spark, tmp_path / "events"), Idempotent()
+    for number, skipping in enumerate((True, False, True)):
+        events.add(EVENTS[8 * number : 8 * number + 4], EVENTS[8 * number + 4 : 8 * number + 8])
+        app, frame = application(), windows(events, seconds=10 + number)
+        if skipping:
+            read_all(app.start(frame, sink))
+        else:
+            writer = frame.writeStream.format("noop").queryName("q").option("checkpointLocation", f"{app.base}/q")
+            read_all(app.launch(writer))
+        app.drain()
+        app.close()
+    assert sink.ids == Counter(event.id for event in (*EVENTS[:8], *EVENTS[16:]))
+    assert sink.refused == []
+
+
+def test_the_next_version_writes_files_to_another_folder(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads the entries of a file sink's log from the first one on; a folder of other batches is refused by name."""
+    events = Input(spark, tmp_path / "events")
+    found: Counter[int] = Counter()
+
+    def launch(app: Application, number: int, folder: Path) -> StreamingQuery:
+        writer = windows(events, seconds=10 + number).writeStream.format("json").queryName("q").option("path", str(folder))
+        return app.launch(writer.option("checkpointLocation", f"{app.base}/q"))
+
+    with session_confs(spark, {"spark.sql.streaming.fileSink.log.compactInterval": "3"}):
+        for number in range(4):
+            events.add(*([event] for event in EVENTS[6 * number : 6 * number + 6]))
+            app = application()
+            if number == 1:
+                with pytest.raises(EmptyStateError, match=r"output folder .*/other ends with batch 0.*write to another folder"):
+                    launch(app, number, tmp_path / "other")
+            read_all(launch(app, number, tmp_path / f"out{number}"))
+            app.drain()
+            app.close()
+            for row in spark.read.json(str(tmp_path / f"out{number}")).collect():
+                found.update(row.ids)
+            if number == 0:
+                (tmp_path / "other/_spark_metadata").mkdir(parents=True)
+                (tmp_path / "other/_spark_metadata/0").write_text("v1")
+    assert found == Counter(event.id for event in EVENTS)
+
+
 def test_a_version_with_state_after_one_without(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """The query without state is continued as it is; what its next version needs is made when that starts, with that version's confs."""
     events, sink = Input(spark, tmp_path / "events"), Idempotent()
@@ -107,6 +154,76 @@ def test_an_event_time_that_lags_behind_that_of_the_version_before(
     lagging = events.stream(watermark=None).withColumn(name, F.expr("at - INTERVAL 1 DAY")).withWatermark(name, "12 seconds")
     read_all(app.start(lagging.groupBy(F.window(name, "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink))
     app.drain()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+def test_several_watermarks_that_become_one_in_another_way(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """The first version's watermark is that of the faster stream; to the second one the slower stream would be late as a whole."""
+    fast, slow, sink = Input(spark, tmp_path / "fast"), Input(spark, tmp_path / "slow"), Idempotent()
+    early = [Event(event.id + 1000, event.key, event.at) for event in EVENTS]
+    late = [Event(event.id, event.key, event.at + 86_400) for event in EVENTS]
+    counted = []
+    for policy, part in (("max", slice(8)), ("min", slice(8, None))):
+        fast.add(late[part])
+        if policy == "min":
+            slow.add(early[part])
+            counted = early[part]
+        else:
+            slow.add(early[:1])
+        app = application()
+        with session_confs(spark, {"spark.sql.streaming.multipleWatermarkPolicy": policy}):
+            both = fast.stream().union(slow.stream("20 seconds"))
+            read_all(app.start(both.groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink))
+            app.drain()
+        app.close()
+    assert {event.id for event in counted} <= set(sink.ids)
+    assert sink.ids == Counter([*(event.id for event in late), early[0].id, *(event.id for event in counted)])
+
+
+def test_an_event_time_that_is_read_in_another_format(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """The first version took days for months: to the second one, which does not, every record would be late."""
+    folder, sink = tmp_path / "events", Idempotent()
+    folder.mkdir()
+    for number, form in enumerate(("MM/dd/yyyy HH:mm:ss", "dd/MM/yyyy HH:mm:ss")):
+        lines = [json.dumps({"id": 10 * number + second, "at": f"05/03/2026 10:00:{second:02}"}) for second in range(10)]
+        (folder / f".{number}").write_text("\n".join(lines))
+        (folder / f".{number}").rename(folder / f"{number}.json")
+        app = application()
+        read = spark.readStream.schema("id LONG, at TIMESTAMP").option("timestampFormat", form).json(str(folder))
+        grouped = read.withWatermark("at", "12 seconds").groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids"))
+        read_all(app.start(grouped.select("ids"), sink))
+        app.drain()
+        app.close()
+    assert sink.ids == Counter(range(20))
+
+
+def _event_time(lag: timedelta) -> Callable[[DataFrame], Column]:
+    def made(_: DataFrame) -> Column:
+        return F.udf(lambda at: at - lag, "timestamp")("at")
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (lambda frame: frame["at"], lambda frame: frame["at"] - F.expr("INTERVAL 1 DAY")),
+        (_event_time(timedelta(0)), _event_time(timedelta(1))),
+    ],
+    ids=["beyond the fields that Spark shows", "in a function"],
+)
+def test_an_event_time_that_is_made_otherwise_where_spark_does_not_show_it(
+    before: Callable[[DataFrame], Column], after: Callable[[DataFrame], Column], application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    events, sink = Input(spark, tmp_path / "events"), Idempotent()
+    for made, half in ((before, EVENTS[:8]), (after, EVENTS[8:])):
+        events.add(half[:4], half[4:])
+        app = application()
+        wide = events.stream(watermark=None).select("*", *(F.lit(number).alias(f"field{number}") for number in range(40)))
+        timed = wide.withColumn("time", made(wide)).withWatermark("time", "12 seconds")
+        read_all(app.start(timed.groupBy(F.window("time", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink))
+        app.drain()
+        app.close()
     assert sink.ids == Counter(event.id for event in EVENTS)
 
 

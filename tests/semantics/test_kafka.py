@@ -2,79 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from spark_drain_store import DrainState
 
-from tests.semantics.warm import Application, Batches, day, read_all, until
-from tests.support.kafka_broker import Broker, broker_running
+from tests.semantics.topics import MAX_OFFSETS, Topic, events, kafka
+from tests.semantics.warm import Application, Batches, read_all, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 Begin = Callable[[], Application]
-MAX_OFFSETS = 20
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker_running(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
-
-
-@dataclass
-class Topic:
-    """A topic of events, two seconds of event time apart."""
-
-    spark: SparkSession
-    broker: Broker
-    name: str
-    partitions: int = 2
-    events: int = 0
-
-    def __post_init__(self) -> None:
-        self.broker.create(self.name, self.partitions)
-
-    def add(self, count: int) -> None:
-        """Write the next events."""
-        numbers = range(self.events, self.events + count)
-        self.broker.write(self.name, self.partitions, ({"id": number, "at": day(2 * number)} for number in numbers))
-        self.events += count
-
-    def grow(self) -> None:
-        """Add two partitions, which the next events go to as well."""
-        self.partitions += 2
-        self.broker.grow(self.name, self.partitions)
-
-    def stream(self, starting: str = "earliest", **options: str) -> DataFrame:
-        """Return the events as they are read from Kafka."""
-        return events(kafka(self.spark, self.broker, self.name, startingOffsets=starting, **options))
-
-
-def kafka(spark: SparkSession, broker: Broker, topic: str, **options: str) -> DataFrame:
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker.address).option("subscribe", topic)
-    return reader.options(**{"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(MAX_OFFSETS), **options}).load()
-
-
-def events(records: DataFrame, columns: str = "id LONG, at TIMESTAMP") -> DataFrame:
-    parsed = records.select(F.from_json(F.col("value").cast("string"), columns).alias("event"))
-    return parsed.select("event.*").withWatermark("at", "12 seconds")
 
 
 def windows(frame: DataFrame, seconds: int = 10) -> DataFrame:
     return frame.groupBy(F.window("at", f"{seconds} seconds")).agg(F.collect_list("id").alias("ids"), F.count("*").alias("count"))
-
-
-@pytest.fixture
-def topic(spark: SparkSession, broker: Broker, request: pytest.FixtureRequest) -> Topic:
-    return Topic(spark, broker, re.sub(r"\W", "-", request.node.name))
 
 
 def test_partitions_are_added_between_two_versions(application: Begin, topic: Topic) -> None:

@@ -49,7 +49,7 @@ def written(drain: Command, *words: str) -> str:
 
 def shown(drain: Command) -> dict[str, Any]:
     done = drain("show")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
@@ -66,8 +66,11 @@ def refused(done: "subprocess.CompletedProcess[str]", said: str) -> None:
     assert said in done.stderr
 
 
-def test_an_application_without_drains_shows_none(drain: Command) -> None:
-    assert shown(drain) == {"drains": []}
+def test_an_application_without_drains_shows_none(drain: Command, location: str) -> None:
+    """The location may be mistyped."""
+    done = drain("show")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"drains": []})
+    assert done.stderr == f"note: there are no drains in {location}\n"
 
 
 def test_a_written_drain_is_in_the_store_and_shown_as_requested(drain: Command, channel: Channel) -> None:
@@ -196,6 +199,18 @@ def test_what_cannot_be_read_is_shown_and_stops_nobody(drain: Command, channel: 
 @pytest.mark.parametrize("location", ["file:", "folder", "configmap:only-a-namespace", "configmap:/app", "configmap:ns/a/b", "http://x"])
 def test_a_store_that_is_no_location_is_refused(location: str, drain: Command) -> None:
     refused(drain("show"), f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("file://host/drains", "must be a folder of this machine: file:/drains"),
+        ("file:~/drains", "without '~', which only a shell replaces"),
+    ],
+)
+def test_a_folder_that_is_not_meant_is_refused(location: str, said: str, drain: Command) -> None:
+    refused(drain("write"), f"metadata store {location!r} must ")
+    refused(drain("show"), said)
 
 
 def test_a_store_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -157,6 +157,13 @@ class TestContract:
             store.write({"b": None, "c": "y" * (MAX_TOTAL_BYTES + 1)})
         assert set(store.read().entries) == {"a", "b"}
 
+    def test_a_store_beyond_its_limit_can_be_emptied(self, opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = opener()
+        store.write({"a": "x" * 2000, "b": "y" * 2000})
+        monkeypatch.setattr("spark_drain_store.protocol.MAX_TOTAL_BYTES", 1000)
+        store.write({"a": None})
+        assert store.read().entries.keys() == {"b"}
+
     def test_topics_do_not_see_each_other(self, opener: Opener) -> None:
         drains, placements = TopicStore(opener(), "drain-v1"), TopicStore(opener(), "placement-v1")
         drains.write({"u": "drain"})

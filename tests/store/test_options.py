@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from spark_drain_store import DrainOptions, UnsupportedOptionError
-from spark_drain_store.options import MODES
+from spark_drain_store.options import MODES, join_names
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,7 @@ from spark_drain_store.options import MODES
         ("Drain", {"stateLossPolicy": "Accept"}, DrainOptions(state_loss_policy="Accept")),
         ("Drain", {"execution": "PlanOnly"}, DrainOptions(execution="PlanOnly")),
         ("Stop", {"execution": "AfterApproval"}, DrainOptions(mode="Stop", execution="AfterApproval")),
+        ("Stop", {"queries": ' ["a,b", "c"]', "afterDrain": "Keep"}, DrainOptions(mode="Stop", queries=("a,b", "c"), after_drain="Keep")),
         ("Stop", {"queries": "a", "afterDrain": "Keep"}, DrainOptions(mode="Stop", queries=("a",), after_drain="Keep")),
     ],
     ids=str,
@@ -82,6 +83,9 @@ def test_options_are_read_with_their_defaults_resolved(mode: str, options: Mappi
         ("Drain", {"stateLossPolicy": "Ignore"}, "option 'stateLossPolicy' must be one of Refuse, Accept, not 'Ignore'"),
         ("Drain", {"execution": "Later"}, "option 'execution' must be one of Immediate, AfterApproval, PlanOnly, not 'Later'"),
         ("Drain", {"afterDrain": "Restart"}, "option 'afterDrain' must be one of Suspend, Delete, Keep, not 'Restart'"),
+        ("Drain", {"queries": "[a]"}, "option 'queries' must be names separated by commas, or a JSON array of names, not '[a]'"),
+        ("Drain", {"queries": '["a", 1]'}, "option 'queries' must be names separated by commas, or a JSON array of names"),
+        ("Drain", {"queries": "[]"}, "option 'queries' must name at least one query"),
         ("Drain", {"queries": " , "}, "option 'queries' must name at least one query"),
         ("Drain", {"checkpoint.retainArchives": "-1"}, "option 'checkpoint.retainArchives' must be a whole number, not '-1'"),
         ("Drain", {"checkpoint.retainArchives": "²"}, "option 'checkpoint.retainArchives' must be a whole number, not '²'"),
@@ -114,3 +118,14 @@ def test_no_option_ends_in_another_error(mode: str, options: Mapping[str, str]) 
         *("side_output_path", "side_output_format", "state_export_path"),
         *("retain_archives", "state_loss_policy", "execution", "after_drain"),
     }
+
+
+@pytest.mark.parametrize(
+    ("names", "value"),
+    [(["a"], "a"), (["a", "b c"], "a,b c"), (["a,b"], '["a,b"]'), ([" a"], '[" a"]'), (["[a]"], '["[a]"]'), (['["a"]', "b"], None)],
+    ids=str,
+)
+def test_every_list_of_names_can_be_an_option(names: list[str], value: str | None) -> None:
+    joined = join_names(names)
+    assert value is None or joined == value
+    assert DrainOptions.parse("Stop", {"queries": joined}).queries == tuple(names)

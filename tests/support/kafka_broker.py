@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from devcluster.ports import remembered_ports
@@ -20,6 +20,7 @@ from tools import jars
 __all__ = ["Broker", "broker_running"]
 
 _SECONDS = 60.0
+_READ_MS = 20_000
 _CLUSTER = "c3BhcmstZHJhaW4tdGVzdA"
 _SETTINGS = """\
 process.roles=broker,controller
@@ -65,6 +66,21 @@ class Broker:
         ]
         for each in sent:
             each.get(timeout=_SECONDS)
+
+    def read(self, topic: str) -> list[Any]:
+        """Return all that is in a topic now, each record read as JSON."""
+        consumer = KafkaConsumer(bootstrap_servers=self.address, consumer_timeout_ms=_READ_MS)
+        try:
+            partitions = [TopicPartition(topic, number) for number in sorted(consumer.partitions_for_topic(topic) or ())]
+            consumer.assign(partitions)
+            consumer.seek_to_beginning()
+            found: list[Any] = []
+            left = sum(consumer.end_offsets(partitions).values())
+            while len(found) < left:
+                found.append(json.loads(next(consumer).value))
+            return found
+        finally:
+            consumer.close()
 
     def close(self) -> None:
         """End the client."""

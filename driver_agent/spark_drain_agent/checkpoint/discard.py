@@ -11,6 +11,7 @@ from spark_drain_agent.checkpoint.flush import copy_to_work, flush_committed
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.restore import forget_after
 from spark_drain_agent.checkpoint.seed import lift_fence, seed
+from spark_drain_agent.checkpoint.sink_log import logged_batches
 
 __all__ = ["NothingPendingError", "PendingBatchTakenError", "discard_pending"]
 
@@ -57,7 +58,12 @@ def discard_pending(files: CheckpointFiles, journal: Journal | None, *, accept_r
     # An id that the sink may have seen is passed over, but a file sink's log may have no gap.
     first = journal.flush_batch_id if journal.sink_folder and not taken else journal.first_batch_id
     journal = dataclasses.replace(
-        journal, flushes=False, flush_may_be_taken=taken, first_batch_id=min(first, journal.first_batch_id), step=JournalStep.FLUSHED
+        journal,
+        flushes=False,
+        given_up=True,
+        flush_may_be_taken=taken,
+        first_batch_id=min(first, journal.first_batch_id),
+        step=JournalStep.FLUSHED,
     )
     return lift_fence(files, seed(files, write_journal(files, journal)))
 
@@ -68,8 +74,7 @@ def _may_be_taken(files: CheckpointFiles, journal: Journal) -> bool:
         return False
     if not journal.sink_folder:
         return True
-    names = files.elsewhere(journal.sink_folder).names("_spark_metadata")
-    return any(name.removesuffix(".compact") == str(journal.flush_batch_id) for name in names)
+    return journal.flush_batch_id in logged_batches(files.elsewhere(journal.sink_folder))
 
 
 def _refuse_reuse(files: CheckpointFiles, journal: Journal, *, taken: bool, accepted: bool) -> None:

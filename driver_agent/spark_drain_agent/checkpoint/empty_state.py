@@ -15,7 +15,7 @@ from functools import partial
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, Journal, JournalStep, write_journal
-from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
 
@@ -82,8 +82,11 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     entries = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.exists(f"offsets/{number}")}
     pinned = entries[first - 1].metadata.get("conf", {})
     confs = {**version.confs(), **{name: pinned[name] for name in (_SOURCES,) if name in pinned}}
-    # Another column may lag far behind: at the watermark of the version before, what it says would be late and dropped.
-    watermark = journal.watermark_ms if journal.watermarks in (None, version.watermarks) else 0
+    # What is made otherwise may lag far behind: at the watermark of the version before, its records would be late and dropped.
+    same = journal.watermarks in (None, version.watermarks) and (
+        len(version.watermarks) < 2 or journal.watermark_policy in ("", confs.get(WATERMARK_POLICY, ""))  # one is one
+    )
+    watermark = journal.watermark_ms if same else 0
     entries = {number: entry.with_confs(confs).at(watermark, entry.batch_time_ms) for number, entry in entries.items()}
     stores = version.stores(json.dumps(entries[first - 1].metadata)) if first > 0 else ()
     _refuse_initial_state(stores, first)

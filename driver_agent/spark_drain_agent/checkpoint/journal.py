@@ -59,6 +59,10 @@ class Journal:
         Event-time watermark after batch N.
     watermarks
         Digest of each watermark: its column, how that is made, and its delay; None where they were not noted.
+    given_up
+        Whether somebody has given up the flush, so that what was open is only in the archive.
+    watermark_policy
+        How several watermarks became one: ``min`` or ``max``; "" where it was not noted.
     metadata
         The checkpoint's metadata before the fence.
     fingerprint
@@ -87,6 +91,8 @@ class Journal:
         Name in `BatchIds`: what the sink does with ids that it has seen.
     flush_may_be_taken
         Whether rows of the flush batch may be in the sink.
+    earlier_sink_remembers
+        Whether an earlier generation wrote to a sink that may remember batch ids.
     begun_by
         Digest of the version for which the empty state of the next generation was made, or "".
     """
@@ -116,7 +122,10 @@ class Journal:
     batch_ids: str = BatchIds.UNKNOWN.name
     flush_may_be_taken: bool = True
     begun_by: str = ""
+    earlier_sink_remembers: bool = False
     watermarks: tuple[str, ...] | None = None
+    watermark_policy: str = ""
+    given_up: bool = False
 
     @property
     def work(self) -> str:
@@ -144,6 +153,11 @@ class Journal:
         return self.generation if self.step is JournalStep.DONE else self.generation - 1
 
     @property
+    def taken_back(self) -> bool:
+        """Whether somebody has decided that the drain does not do what it was asked for: it is undone, or without its flush."""
+        return self.given_up or self.step in (JournalStep.UNDONE, JournalStep.RESTORING)
+
+    @property
     def copies(self) -> bool:
         """Whether logs and state are taken to the work copy."""
         return self.flushes or self.checkpoint_policy == "Reseed"
@@ -152,6 +166,11 @@ class Journal:
     def sink_batch_ids(self) -> BatchIds:
         """What the sink does with ids that it has seen."""
         return BatchIds[self.batch_ids]
+
+    @property
+    def ids_are_remembered(self) -> bool:
+        """Whether a sink that was written to up to now may remember batch ids."""
+        return self.earlier_sink_remembers or not self.sink_batch_ids.may_start_again
 
     @property
     def begins_empty(self) -> bool:

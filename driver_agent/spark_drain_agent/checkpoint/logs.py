@@ -14,7 +14,7 @@ from typing import Any
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 
-__all__ = ["END_OF_TIMERS_MS", "END_OF_TIME_MS", "Checkpoint", "OffsetEntry", "UnknownCheckpointFormatError"]
+__all__ = ["END_OF_TIMERS_MS", "END_OF_TIME_MS", "WATERMARK_POLICY", "Checkpoint", "OffsetEntry", "UnknownCheckpointFormatError"]
 
 END_OF_TIME_MS = 253_402_300_799_000
 """Last second of the year 9999, in milliseconds: a watermark beyond every window, still a valid timestamp everywhere in Spark."""
@@ -24,6 +24,8 @@ END_OF_TIMERS_MS = 9_214_646_400_000
 
 _OFFSET_VERSIONS = ("v1", "v2")
 _COMMIT_VERSIONS = ("v1", "v2", "v3")
+WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+"""Conf that says how several watermarks become one; Spark pins it in the offset log."""
 
 
 class UnknownCheckpointFormatError(Exception):

@@ -92,7 +92,7 @@ def _run(program: str, arguments: Sequence[str], *, module: bool) -> None:
             # Beyond the point of no return the driver must outlive main, or its pod would be restarted before it is scaled down.
             if failed and agent.gate.phase is not Phase.OPEN:
                 LOG.exception("the application has failed; the driver stays until the drain is over")
-            agent.hold_exit(failed=failed)
+            agent.hold_exit(failed=failed, for_good=False)
 
 
 def _hide_launcher(error: BaseException) -> None:

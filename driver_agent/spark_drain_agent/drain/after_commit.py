@@ -13,7 +13,7 @@ from spark_drain_agent.checkpoint.journal import MalformedJournalError
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError
 from spark_drain_agent.checkpoint.logs import UnknownCheckpointFormatError
 from spark_drain_agent.checkpoint.state_export import ExportError
-from spark_drain_agent.drain.committed_query import CommittedQuery
+from spark_drain_agent.drain.committed_query import CommittedQuery, DrainUndoneError
 from spark_drain_agent.drain.ended import DrainEndedError
 from spark_drain_agent.drain.phases import Committed, Finished
 from spark_drain_agent.drain.reporter import Reporter
@@ -29,6 +29,7 @@ _TRIES_BEFORE_STALLED = 3
 _TOGETHER = 4
 _RETRY_SECONDS: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (DrainUndoneError, reasons.DRAIN_UNDONE),
     (RecoveryNeedsPreviousVersionError, reasons.RECOVERY_NEEDS_PREVIOUS_VERSION),
     (CheckpointLeasedError, reasons.CHECKPOINT_LEASED),
     (FlushError, reasons.FLUSH_FAILED),
@@ -87,7 +88,7 @@ class AfterCommit:
             except tuple(kind for kind, _ in _REASONS) as error:
                 LOG.warning("drain %s: %s: %s", self._request.drain_id, target.label, in_words(error))
                 reason = next(name for kind, name in _REASONS if isinstance(error, kind))
-                if tries >= _TRIES_BEFORE_STALLED or isinstance(error, RecoveryNeedsPreviousVersionError):
+                if tries >= _TRIES_BEFORE_STALLED or isinstance(error, (RecoveryNeedsPreviousVersionError, DrainUndoneError)):
                     message = f"{target.label}: {in_words(error)}"
                     target.stall(message)
                     self._stalled[target.key] = (reason, f"{message}; it is tried again until it works")

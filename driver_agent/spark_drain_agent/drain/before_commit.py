@@ -111,8 +111,13 @@ class BeforeCommit:
             self._reporter.change(message="")
 
     def _pause(self, seconds: float = POLL_SECONDS) -> None:
-        self._request.keep_waiting()
+        self._keep_waiting()
         time.sleep(seconds)
+
+    def _keep_waiting(self) -> None:
+        self._request.keep_waiting()
+        for target in self._targets:
+            target.let_stop(self._request.keep_waiting)
 
     def _plan(self, options: DrainOptions) -> _Planned:
         try:
@@ -189,10 +194,10 @@ class BeforeCommit:
                 reached("settled")
                 if not called_back:  # what a callback starts is frozen as well, and it is not called for that again
                     with self._reporter.timed("callbacks"):
-                        call_back("before", self._for_callbacks(planned), self._request.keep_waiting)
+                        call_back("before", self._for_callbacks(planned), self._keep_waiting)
                     called_back = True
                 executors = dict(self._host.internals.executors())
-                look_again(self._host.channel, self._request)
+                look_again(self._host.channel, self._request, self._keep_waiting)
                 if not any(target.stopped for target in self._targets) and gate.hold(lambda known=known: self._known() == known):  # type: ignore[misc]
                     break
                 self._wait_for_starts()
@@ -242,9 +247,11 @@ class BeforeCommit:
         first = [target for target in planned.targets if not target.dependent]  # the others read on until those are drained
         self._thaw([target for target in planned.targets if target.dependent])
         try:
-            for target in first:
-                target.freeze(self._request.keep_waiting)
-            self._wait_until_settled(planned, first)
+            # Those in real-time mode end their batches by themselves, and until then the others read on.
+            for together in ([item for item in first if item.real_time], [item for item in first if not item.real_time]):
+                for target in together:
+                    target.freeze(self._keep_waiting)
+                self._wait_until_settled(planned, together)
         except QueryEndedError:
             if not any(target.stopped for target in planned.targets):
                 raise
@@ -259,7 +266,7 @@ class BeforeCommit:
             self._reporter.change(reason=reasons.BATCH_RUNNING, message=f"waits for {running}", queries=planned.reports)
         try:
             for target in first:
-                target.wait_until_settled(self._request.keep_waiting)
+                target.wait_until_settled(self._keep_waiting)
         except DrainEndedError as ended:
             running = _under_way(first)
             if ended.reason != reasons.DEADLINE_EXCEEDED or not running:
@@ -291,6 +298,6 @@ def _explained(error: BaseException) -> BaseException:
         return DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_QUERY, str(error))
     if isinstance(error, CallbackError):
         return DrainEndedError(DrainState.FAILED, reasons.CALLBACK_FAILED, f"{error}; the queries run on")
-    if isinstance(error, (*JavaError, OSError)):
+    if isinstance(error, (*JavaError, OSError, UnsupportedSparkError)):
         return DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"the queries run on: {in_words(error)}")
     return error

@@ -12,7 +12,7 @@ from spark_drain_agent.checkpoint.fence import is_fence, never_fenced
 from spark_drain_agent.checkpoint.flush import settle
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
-from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint
 from spark_drain_agent.checkpoint.state_export import export_state
 from spark_drain_agent.drain.follow import follow
 from spark_drain_agent.drain.planned import planned
@@ -28,7 +28,11 @@ from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
 
-__all__ = ["CommittedQuery"]
+__all__ = ["CommittedQuery", "DrainUndoneError"]
+
+
+class DrainUndoneError(Exception):
+    """Somebody has taken the drain of this query back by hand; the message has the way out."""
 
 
 class CommittedQuery:
@@ -108,7 +112,13 @@ class CommittedQuery:
             return
         files, checkpoint = tracked.checkpoint_files(), tracked.checkpoint()
         self._report = replace(self._report, state=DrainState.FLUSHING, message="")
-        if (pending := read_journal(files)) is not None and not pending.over:
+        pending = read_journal(files)
+        if pending is not None and pending.drain_id == self._drain_id and pending.taken_back:
+            raise DrainUndoneError(
+                f"this drain was taken back at {files.root} with `recover` or `resume`, so it will not be done: remove its request (delete "
+                "the PipelineDrain, or `drain cleanup --all`), and start the application again"
+            )
+        if pending is not None and not pending.over:
             self._hold_lease()
         if self.depends_on and not self._followed:
             self._follow(checkpoint)
@@ -206,6 +216,7 @@ class CommittedQuery:
                 batch_id=batch_id,
                 watermark_ms=checkpoint.watermark_after(batch_id),
                 watermarks=tracked.watermarks(),
+                watermark_policy=checkpoint.offsets(batch_id).metadata.get("conf", {}).get(WATERMARK_POLICY, ""),
                 metadata=metadata,
                 fingerprint=tracked.fingerprint(),
                 spark_version=tracked.internals.spark_version,
@@ -222,5 +233,6 @@ class CommittedQuery:
                 sink_folder=tracked.sink_folder(),
                 batch_ids=plan.batch_ids.name,
                 flush_may_be_taken=plan.flushes_to_sink,
+                earlier_sink_remembers=before is not None and before.ids_are_remembered,
             ),
         )

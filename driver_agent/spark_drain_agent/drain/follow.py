@@ -7,6 +7,7 @@ from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.catch_up import CatchUp
 from spark_drain_agent.queries.freeze import FrozenQuery, QueryEndedError, freeze, terminate, wait_until_settled
+from spark_drain_agent.queries.real_time import pause
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.sources import sources_without_end
 from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
@@ -41,8 +42,9 @@ def follow(tracked: TrackedQuery, drain_id: str, *, bounded: bool) -> FrozenQuer
 def _caught_up(tracked: TrackedQuery) -> FrozenQuery:
     checkpoint = tracked.checkpoint()
     CatchUp(tracked.internals, tracked.live, checkpoint, _no_limit).wait()
-    frozen = freeze(tracked.live, _no_limit)
+    frozen = pause(tracked.live, _no_limit) if tracked.real_time else freeze(tracked.live, _no_limit)
     wait_until_settled(frozen.live, checkpoint, _no_limit)
+    frozen.end()
     return frozen
 
 

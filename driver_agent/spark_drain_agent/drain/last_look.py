@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from spark_drain_store import Channel, DrainNotification, StoreError
 
@@ -19,15 +20,15 @@ class StoreAwayError(Exception):
     """The store cannot be read, so nobody knows whether the drain is still wanted."""
 
 
-def look_again(channel: Channel, request: Request) -> None:
-    """Bring the request up to date; raises what `Request.keep_waiting` raises, or `StoreAwayError`."""
+def look_again(channel: Channel, request: Request, keep_waiting: Callable[[], None]) -> None:
+    """Bring the request up to date; raises what ``keep_waiting`` raises, or `StoreAwayError`."""
     give_up = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
             text = channel.requests.read().entries.get(request.drain_id)
             break
         except StoreError as error:
-            request.keep_waiting()
+            keep_waiting()
             if time.monotonic() > give_up:
                 raise StoreAwayError from error
             time.sleep(_RETRY_SECONDS)
@@ -35,7 +36,7 @@ def look_again(channel: Channel, request: Request) -> None:
         request.update(None if text is None else DrainNotification.from_json(request.drain_id, text))
     except ValueError as error:
         LOG.warning("drain %s: its notification became unreadable; the last readable one counts: %s", request.drain_id, error)
-    request.keep_waiting()
+    keep_waiting()
 
 
 def wait_for_store(channel: Channel, request: Request) -> None:

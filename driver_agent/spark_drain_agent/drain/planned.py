@@ -8,6 +8,7 @@ from spark_drain_agent.checkpoint.renames import VOUCHED_CONF, rename_obstacle
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.filesystems import filesystems_of
+from spark_drain_agent.spark_internals.session import pins_threads
 from spark_drain_agent.spark_internals.sinks import unwritable
 from spark_drain_agent.spark_internals.sources import sources_without_end
 
@@ -19,6 +20,12 @@ def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
     plan = plan_query(options, tracked.facts())
     if tracked.query is not None and tracked.live.kind != "MicroBatchExecution":
         raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{tracked.label} runs as {tracked.live.kind}, which cannot be drained")
+    if tracked.real_time and not pins_threads(tracked.internals.context):
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{tracked.label} runs in real-time mode, in an application without threads of the JVM for those of Python: start it without "
+            "PYSPARK_PIN_THREAD=false",
+        )
     if not plan.operators and options.mode != "Stop" and any(tracked.state_rows()):
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,

@@ -101,6 +101,11 @@ class Drain:
         """Whether an inherited drain cannot end before the application starts more of its queries."""
         return self._inherited is not None and self._inherited.misses_queries
 
+    @property
+    def gives_up(self) -> bool:
+        """Whether it has let its queries go, and not said so yet."""
+        return not self._beyond_return and self.report.state is DrainState.STOPPING and self._host.gate.phase is Phase.OPEN
+
     def offer(self, tracked: TrackedQuery) -> None:
         """Take a query that was kept from starting, to finish its checkpoint; only a drain that is `forward` needs it."""
         if self._inherited is not None:

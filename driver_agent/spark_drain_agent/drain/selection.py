@@ -95,14 +95,14 @@ def _check_all_seen(host: DrainHost) -> None:
     StartsInFlightError
         What seems to be one may be a start in flight.
     """
-    active = host.internals.session.streams.active  # first: what is among them and not in flight any more is in the registry
+    active = host.internals.active_queries()  # first: what is among them and not in flight any more is in the registry
     in_flight = host.gate.starts_in_flight()
     seen = {item.query_id for item in host.registry.all()}
-    unseen = [query for query in active if query.id not in seen]
+    unseen = [name for query_id, name in active.items() if query_id not in seen]
     if unseen and in_flight:
         raise StartsInFlightError
     if unseen:
-        names = ", ".join(str(query.name or query.id) for query in unseen)
+        names = ", ".join(unseen)
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
             f"queries {names} were started before the agent was attached: run the application under `python -m spark_drain_agent`, "

@@ -13,6 +13,7 @@ from spark_drain_agent.drain.planned import planned, refuse_unknown_end
 from spark_drain_agent.drain.query_report import describe_planned, describe_query
 from spark_drain_agent.queries.catch_up import CatchUp, UnknownEndError
 from spark_drain_agent.queries.freeze import FrozenQuery, freeze, wait_until_settled
+from spark_drain_agent.queries.real_time import pause
 from spark_drain_agent.queries.tracked import TrackedQuery
 
 __all__ = ["UncommittedQuery"]
@@ -55,7 +56,8 @@ class UncommittedQuery:
     def stopped(self) -> bool:
         """Whether the application has stopped the query; one that failed was not stopped, a bounded one ends by itself."""
         live = self._tracked.live
-        return not self._plan.bounded and not live.thread_alive and not live.error
+        ended = not live.thread_alive or (self.real_time and not live.active)  # while it is held, its thread cannot end
+        return not self._plan.bounded and ended and not live.error
 
     @property
     def report(self) -> QueryReport:
@@ -71,6 +73,11 @@ class UncommittedQuery:
     def label(self) -> str:
         """How messages call the query."""
         return self._tracked.label
+
+    @property
+    def real_time(self) -> bool:
+        """Whether the query runs in real-time mode."""
+        return self._tracked.real_time
 
     @property
     def dependent(self) -> bool:
@@ -93,8 +100,8 @@ class UncommittedQuery:
             raise
 
     def freeze(self, keep_waiting: Callable[[], None]) -> None:
-        """Take the sources away; a bounded query is left to run to its end."""
-        if not self._plan.bounded and self._frozen is None:
+        """Take the sources away; a bounded query is left to run to its end, one in real-time mode to the end of its batch."""
+        if not self._plan.bounded and not self.real_time and self._frozen is None:
             self._frozen = freeze(self._tracked.live, keep_waiting)
             self._tracked.keep_temporary_checkpoint()
         self._report = replace(self._report, state=DrainState.STOPPING, checkpoint_location=self._tracked.location or "")
@@ -102,16 +109,33 @@ class UncommittedQuery:
     def under_way(self) -> str:
         """Return what still has to end of what a frozen query began, or ""."""
         if self._frozen is None:
-            return f"the rest of {self.label}, which is bounded" if self._tracked.live.thread_alive else ""
+            what = "the batch of {}, which real-time mode ends" if self.real_time else "the rest of {}, which is bounded"
+            return what.format(self.label) if self._tracked.live.thread_alive else ""
         checkpoint = self._tracked.checkpoint()
         return "" if checkpoint.settled else f"batch {checkpoint.newest_offsets} of {self.label}"
 
     def wait_until_settled(self, keep_waiting: Callable[[], None]) -> None:
         """Wait until nothing is in flight."""
+        if self.real_time and self._frozen is None:
+            self._frozen = pause(self._tracked.live, keep_waiting)
+            self._tracked.keep_temporary_checkpoint()
         if self._frozen is not None:
             wait_until_settled(self._frozen.live, self._tracked.checkpoint(), keep_waiting)
         else:
             self._tracked.live.wait_until_ended(keep_waiting)
+
+    def let_stop(self, keep_waiting: Callable[[], None]) -> None:
+        """Let a query end that the application stops meanwhile.
+
+        Its `stop()` waits for the thread of one that is paused, and the sources of any are to be closed.
+        """
+        if self._frozen is None or self._frozen.live.active:
+            return
+        if self.real_time:
+            self.thaw()
+            self._tracked.live.wait_until_ended(keep_waiting)
+        elif not self._frozen.live.thread_alive:
+            self.thaw()
 
     def check_checkpoint(self) -> None:
         """Refuse checkpoint formats that the later steps would not understand."""
@@ -129,4 +153,6 @@ class UncommittedQuery:
 
     def commit(self, drain_id: str) -> CommittedQuery:
         """Hand the query over to what happens past the point of no return."""
+        if self._frozen is not None:
+            self._frozen.end()
         return CommittedQuery(self._tracked, self._options, drain_id, self._report, plan=self._plan, frozen=self._frozen)

@@ -20,7 +20,7 @@ from spark_drain_agent.drain.recovery import end_interrupted_drain
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.held_queries import HeldQueries
 from spark_drain_agent.driver.recoveries import Recoveries
-from spark_drain_agent.driver.signals import ends_for_a_signal
+from spark_drain_agent.driver.signals import ends_for_a_signal, told_to_end
 from spark_drain_agent.driver.watch import Watch
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
@@ -37,6 +37,7 @@ __all__ = ["LET_DECIDE_SECONDS", "Agent"]
 _RETRY_SECONDS = 2.0
 LET_DECIDE_SECONDS = 5.0
 """How long a thread of the application lets a drain decide at most; nothing depends on it."""
+_ANSWER_SECONDS = 0.05
 _LOOK_SECONDS = 1.0
 
 
@@ -203,8 +204,15 @@ class Agent:
                 )
                 time.sleep(_RETRY_SECONDS)
 
-    def hold_exit(self, *, failed: bool = False) -> None:
+    def hold_exit(self, *, failed: bool = False, for_good: bool = True) -> None:
         """Wait at the end of the user's program while a drain needs the driver.
+
+        Parameters
+        ----------
+        failed
+            Whether it ends by an exception.
+        for_good
+            Whether Spark is stopped next; threads of the application may go on after its main has ended.
 
         A program that failed before it had started what an interrupted drain still needs is let go: its next start may do better. So is
         one that was told to end by a signal, and one that lost its JVM.
@@ -213,10 +221,19 @@ class Agent:
             return  # a forked child: the drain goes on in its parent
         drain = self._drain
         self._let_go = self._let_go or (failed and drain is not None and drain.misses_queries) or ends_for_a_signal()
-        if self._let_go:
-            return
-        while self.keeps_driver and not self.internals.jvm_ended:
+        if not self._let_go and not self.told_to_end:
+            self._let_answer()
+        if for_good and self.gate.leave():
+            return  # a drain that can still be given up needs no driver
+        while self.keeps_driver and not (self._let_go or self.told_to_end or self.internals.jvm_ended):
             self._wait_while(self.gate.phase, _LOOK_SECONDS)
+
+    def _let_answer(self) -> None:
+        """Wait a short time while a drain is deciding, and then while it says that it was given up: main may end for the same reason."""
+        give_up = time.monotonic() + LET_DECIDE_SECONDS
+        self.let_decide(LET_DECIDE_SECONDS)
+        while (drain := self._drain) is not None and drain.gives_up and time.monotonic() < give_up:
+            time.sleep(_ANSWER_SECONDS)
 
     def let_decide(self, seconds: float) -> None:
         """Wait while a drain is deciding, at most so long; not in a function that the drain may wait for."""
@@ -228,13 +245,13 @@ class Agent:
         self._wait_while(Phase.HELD, seconds)
 
     def _wait_while(self, phase: Phase, seconds: float) -> None:
-        if phase is Phase.OPEN:
-            return
-        try:
+        if phase is not Phase.OPEN:
             self.gate.wait_while(phase, seconds)
-        except BaseException:  # a signal handler of the application raised: the program is to end
-            self._let_go = True
-            raise
+
+    @property
+    def told_to_end(self) -> bool:
+        """Whether a signal has told the program to end."""
+        return told_to_end(self.gate.held_since)
 
     @property
     def drain(self) -> Drain | None:
@@ -245,7 +262,7 @@ class Agent:
     def keeps_driver(self) -> bool:
         """Whether a drain needs the driver: one of the whole application until it lets go, another one until it is finished."""
         drain = self._drain
-        return self.gate.phase is not Phase.OPEN and (drain is None or drain.keeps_driver)
+        return self.gate.phase is Phase.HELD and (drain is None or drain.keeps_driver)
 
     def stop_later(self, stop: Callable[[], None]) -> None:
         """Stop Spark when a drain needs it no more, for a function that must not wait itself."""

@@ -14,6 +14,7 @@ from spark_drain_agent.drain.identity import identify, store_location
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.driver.connect import CLASSIC_ONLY, ConnectRefusal
 from spark_drain_agent.driver.pyspark_hooks import install
+from spark_drain_agent.driver.signals import take_note_of_signals
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.session import SparkInternals, active_context, classic, connect_server_here, submitted_conf
 
@@ -55,6 +56,7 @@ def attach(spark: SparkSession, metadata_store: str | None = None) -> None:
 
 def install_hooks(metadata_store: str | None) -> None:
     """Attach to the first session that is made from now on."""
+    take_note_of_signals()
     install(lambda session: _meet(session, metadata_store), current_agent)
 
 

@@ -24,6 +24,8 @@ class _Host(Protocol):
 
     @property
     def drain(self) -> Drain | None: ...
+    @property
+    def told_to_end(self) -> bool: ...
 
 
 class HeldQueries:
@@ -40,6 +42,7 @@ class HeldQueries:
         self._lock = threading.Lock()
         self._stand_ins: dict[str, tuple[TrackedQuery, HeldQuery]] = {}
         self._drained_runs: set[str] = set()
+        self._stopped_runs: set[str] = set()
 
     def owned(self) -> tuple[TrackedQuery, ...]:
         """Return the queries that the drain under way ends or has ended."""
@@ -53,7 +56,13 @@ class HeldQueries:
 
     def shields(self, query: StreamingQuery) -> bool:
         """Return whether the query seems to run although a drain may have ended it."""
-        return self._host.gate.phase is Phase.HELD and self.owns(query)
+        if self._host.gate.phase is not Phase.HELD or not self.owns(query):
+            return False
+        return not (query.runId in self._stopped_runs and self._host.told_to_end)
+
+    def stopped(self, query: StreamingQuery) -> None:
+        """Take note that the application has stopped a query that the drain under way ends."""
+        self._stopped_runs.add(query.runId)
 
     def was_drained(self, query: StreamingQuery) -> bool:
         """Return whether a drain past its point of no return has had this run of a query to end, whatever became of its flush batch."""

@@ -186,6 +186,7 @@ def _hook_query(asked: Current) -> None:
     def hooked_stop(self: StreamingQuery) -> None:
         agent = asked()
         if agent is not None and agent.held.shields(self):
+            agent.held.stopped(self)
             return  # the drain ends it, between two batches
         stop(self)
 

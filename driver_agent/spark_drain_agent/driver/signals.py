@@ -1,14 +1,80 @@
-"""Whether the program ends because a signal told it to: Kubernetes deletes the pod, or somebody presses Ctrl-C."""
+"""Whether the program ends because a signal told it to: Kubernetes deletes the pod, or somebody presses Ctrl-C.
+
+A handler may raise, exit, stop the queries, or only set a flag that a loop looks at, as asyncio's does. So the application's handlers are
+called through a function that takes note of the signal first; `signal.signal` and `signal.getsignal` show the application its own ones.
+"""
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-__all__ = ["ends_for_a_signal"]
+__all__ = ["ends_for_a_signal", "take_note_of_signals", "told_to_end"]
+
+_ENDING = (signal.SIGTERM, signal.SIGINT)
+_arrived: dict[int, float] = {}
+_noting = False
+
+
+def take_note_of_signals() -> None:
+    """Note each SIGTERM and SIGINT that a handler in Python is called for from now on; once per process."""
+    global _noting  # noqa: PLW0603  # handlers are the process', so is the fact that they are noted
+    if _noting:
+        return
+    _noting = True
+    install, get = signal.signal, signal.getsignal
+
+    @functools.wraps(install)
+    def hooked_install(signalnum: Any, handler: Any) -> Any:
+        return _own(install(signalnum, _noted(signalnum, handler) if signalnum in _ENDING and callable(handler) else handler))
+
+    @functools.wraps(get)
+    def hooked_get(signalnum: Any) -> Any:
+        return _own(get(signalnum))
+
+    signal.signal, signal.getsignal = hooked_install, hooked_get
+    if threading.current_thread() is threading.main_thread():  # Python lets no other thread install handlers
+        for number in _ENDING:
+            if callable(present := get(number)):
+                install(number, _noted(number, present))
+
+
+class _Noted:
+    """A handler of the application, called after the signal was noted.
+
+    Python looks `__call__` up when it calls; that is when the signal is noted. So no frame of the agent is in the traceback of what the
+    handler raises.
+    """
+
+    def __init__(self, number: int, handler: Callable[[int, FrameType | None], Any]) -> None:
+        self.number, self.handler = number, handler
+
+    @property
+    def __call__(self) -> Callable[[int, FrameType | None], Any]:
+        _arrived[self.number] = time.monotonic()
+        return self.handler
+
+
+def _noted(number: int, handler: Any) -> _Noted:
+    return handler if isinstance(handler, _Noted) else _Noted(number, handler)
+
+
+def _own(handler: Any) -> Any:
+    return handler.handler if isinstance(handler, _Noted) else handler
+
+
+def told_to_end(since: float) -> bool:
+    """Return whether a handler was called for SIGTERM, ever, or for SIGINT since a time of the monotonic clock.
+
+    Ctrl-C may only interrupt what a notebook or a prompt is doing; one from long ago means nothing.
+    """
+    return signal.SIGTERM in _arrived or _arrived.get(signal.SIGINT, since) > since
 
 
 def ends_for_a_signal() -> bool:
@@ -18,7 +84,7 @@ def ends_for_a_signal() -> bool:
     error = sys.exc_info()[1]
     if isinstance(error, KeyboardInterrupt):
         return True
-    handlers = {code for number in (signal.SIGTERM, signal.SIGINT) if (code := _code(signal.getsignal(number))) is not None}
+    handlers = {code for number in _ENDING if (code := _code(signal.getsignal(number))) is not None}
     return _in_stack(handlers, sys._getframe()) or _in_traceback(handlers, error.__traceback__ if error is not None else None)
 
 

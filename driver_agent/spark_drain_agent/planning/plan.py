@@ -16,6 +16,7 @@ from spark_drain_agent.spark_internals.operators import LogicalOperator
 
 __all__ = [
     "BOUNDED_TRIGGERS",
+    "REAL_TIME_TRIGGER",
     "PlanRejectedError",
     "QueryFacts",
     "QueryPlan",
@@ -28,10 +29,7 @@ __all__ = [
 ]
 
 BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
-_UNDRAINABLE_TRIGGERS = {
-    "ContinuousTrigger": "which has no batches",
-    "RealTimeTrigger": "whose batches are noted in the offset log only when they end",
-}
+REAL_TIME_TRIGGER = "RealTimeTrigger"
 _HDFS, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
 _EMPTY_STATE_FOR_ALL = "4.2"
 """The release with which a test makes the empty state of every operator, with both providers."""
@@ -86,6 +84,8 @@ class QueryFacts:
         Class of the state store provider.
     state_format
         Version of the state's format.
+    earlier_sink_remembers
+        Whether a version before a drain wrote to a sink that may remember batch ids: a later one may write there again.
     """
 
     label: str
@@ -100,6 +100,19 @@ class QueryFacts:
     spark_version: str
     state_provider: str
     state_format: str = "1"
+    earlier_sink_remembers: bool = False
+
+    @property
+    def ids_may_start_again(self) -> bool:
+        """Whether no sink may have seen the ids that come next."""
+        return batch_ids_of(self.sink_class).may_start_again and not self.earlier_sink_remembers
+
+    @property
+    def sink_and_ids(self) -> str:
+        """What the sink does with batch ids, or one before it may do."""
+        if self.earlier_sink_remembers:
+            return f"writes with {self.sink}, on a checkpoint whose batches went to another sink before that may remember their ids"
+        return f"writes with {self.sink}, which {batch_ids_of(self.sink_class).value}"
 
 
 @dataclass(frozen=True)
@@ -205,17 +218,24 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, or {way_out}",
         )
-    if facts.trigger in _UNDRAINABLE_TRIGGERS:
+    if facts.trigger == "ContinuousTrigger":
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"{facts.label} has a {facts.trigger}, {_UNDRAINABLE_TRIGGERS[facts.trigger]}: restart it with another trigger on the same "
-            "checkpoint, which can be drained, or stop the application directly",
+            f"{facts.label} has a ContinuousTrigger, which has no batches: restart it with another trigger on the same checkpoint, which "
+            "can be drained, or stop the application directly",
+        )
+    if facts.trigger == REAL_TIME_TRIGGER and facts.operators:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{facts.label} keeps state in real-time mode ({', '.join(operator.name for operator in facts.operators)}), which Spark's "
+            "releases do not support and no test covers: restart it with another trigger on the same checkpoint, which can be drained, or "
+            "stop the application directly",
         )
     if facts.async_progress:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"{facts.label} sets asyncProgressTrackingEnabled, so its log may lag behind what it has written: switch it off to drain the "
-            "query",
+            f"{facts.label} tracks its progress asynchronously, so its log may lag behind what it has written: set the query's option "
+            "asyncProgressTrackingEnabled to 'false' to drain it",
         )
     if options.mode != "Stop" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
         raise PlanRejectedError(
@@ -276,16 +296,16 @@ def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> tuple[str, b
         return "Continue", False  # without state there is nothing that could be incompatible
     if asked not in ("Auto", "Reseed"):
         return asked, False
-    if sink.may_start_again:
+    if facts.ids_may_start_again:
         return "Reseed", True
     if asked == "Auto":
         return "Continue" if obstacle else "Reseed", False
-    if options.accept_batch_id_restart and (obstacle or sink is BatchIds.UNKNOWN):
+    if options.accept_batch_id_restart and (obstacle or facts.earlier_sink_remembers or sink is BatchIds.UNKNOWN):
         return "Reseed", True
     if obstacle:
         raise PlanRejectedError(
             reasons.CHECKPOINT_POLICY_UNSAFE,
-            f"{facts.label} writes with {facts.sink}, which {sink.value}, and its batch ids cannot go on after checkpoint.policy 'Reseed', "
+            f"{facts.label} {facts.sink_and_ids}, and its batch ids cannot go on after checkpoint.policy 'Reseed', "
             f"since {obstacle}: its first batches could be lost silently. Use 'Auto' or 'Continue', or set checkpoint.acceptBatchIdRestart "
             "to 'true' where the sink takes ids that it has seen",
         )
@@ -325,9 +345,9 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
 
 def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ...]:
     found = []
-    if policy == "Reseed" and restart and not batch_ids_of(facts.sink_class).may_start_again:
+    if policy == "Reseed" and restart and not facts.ids_may_start_again:
         found.append(
-            f"{facts.label} writes with {facts.sink}, which {batch_ids_of(facts.sink_class).value}, and its batch ids start again at 0: "
+            f"{facts.label} {facts.sink_and_ids}, and its batch ids start again at 0: "
             "what it has seen under an id must not make it pass over the next version's rows"
         )
     elif policy == "Reseed" and not restart:
@@ -359,5 +379,5 @@ def fingerprint(analyzed: str, spark_version: str) -> str:
 
     Expression ids, object hashes and the random ids of watermark nodes differ from run to run and are left out.
     """
-    normal = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|#\d+L?|@[0-9a-f]+", "", analyzed)
+    normal = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=[^\s'\"])#\d+L?|(?<=[\w$/])@[0-9a-f]+", "", analyzed)
     return hashlib.sha256(f"{spark_version}\n{normal}".encode()).hexdigest()[:32]

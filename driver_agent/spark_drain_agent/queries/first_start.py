@@ -11,6 +11,7 @@ from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersio
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
+from spark_drain_agent.checkpoint.sink_log import SinkLogError, prepare_sink_log
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.state_stores import (
@@ -24,6 +25,7 @@ from spark_drain_agent.spark_internals.state_stores import (
 
 __all__ = ["prepare_first_start"]
 
+_MERGED_EVERY = "spark.sql.streaming.fileSink.log.compactInterval"
 _QUIET_SECONDS = 0.5
 _LOOK_SECONDS = 0.5
 _START_SECONDS = 120.0
@@ -89,8 +91,10 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
 
     version = NextVersion(tracked.fingerprint(), tracked.watermarks(), running, lambda: pinned_confs(internals), stores, make_empty)
     try:
+        if folder := tracked.next_sink_folder():
+            prepare_sink_log(files.elsewhere(folder), journal.first_batch_id, int(internals.session_conf(_MERGED_EVERY, "10")))
         begin_generation(files, journal, version)
-    except (EmptyStateError, UnsupportedSparkError) as error:
+    except (EmptyStateError, SinkLogError, UnsupportedSparkError) as error:
         raise EmptyStateError(
             f"{tracked.label} cannot begin with batch {journal.first_batch_id} and an empty state, as drain {journal.drain_id} left it: "
             f"{error}"

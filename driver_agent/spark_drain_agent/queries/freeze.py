@@ -25,6 +25,7 @@ __all__ = [
 
 _POLL_SECONDS = 0.05
 _BOUNDARY_SECONDS = 30.0
+_END_SECONDS = 5.0
 
 
 class QueryEndedError(Exception):
@@ -51,6 +52,9 @@ class FrozenQuery:
         """Descriptions of the sources, in the order of the offset log."""
         return tuple(self.live.sources)
 
+    def end(self) -> None:
+        """Note that there is no way back: `thaw` is not called any more."""
+
     def stop_sources(self) -> None:
         """Let the sources close their connections once the query has ended: its own end could not, it had none any more."""
         if self._taken is None or self.live.thread_alive:
@@ -63,9 +67,14 @@ class FrozenQuery:
             LOG.warning("the sources of a drained query may have left connections open: %s", in_words(error))
 
     def thaw(self) -> None:
-        """Let the query read on from where it was; it never stopped."""
+        """Let the query read on from where it was; it never stopped. Of one that was stopped meanwhile the sources are closed."""
         with self.live.progress_lock():
             self.live.put_sources(self._taken)
+        if not self.live.active:
+            give_up = time.monotonic() + _END_SECONDS
+            while self.live.thread_alive and time.monotonic() < give_up:
+                time.sleep(_POLL_SECONDS)
+            self.stop_sources()  # a thread that still has to end finds them again, and closes them itself
 
 
 def freeze(live: LiveQuery, keep_waiting: Callable[[], None]) -> FrozenQuery:

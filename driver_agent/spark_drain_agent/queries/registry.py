@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from spark_drain_agent.queries.standing import Past, forgotten
+from spark_drain_agent.queries.standing import Past, Standing, forgotten
 from spark_drain_agent.queries.tracked import TrackedQuery
 
 __all__ = ["QueryRegistry"]
@@ -26,7 +26,7 @@ class QueryRegistry:
     def prune(self) -> None:
         """Forget what matters no more: an application may start queries for as long as it runs."""
         found = self.all()
-        pasts = [Past(item.standing(), item.captured.query_name, item.location) for item in found]  # asks Spark: not under the lock
+        pasts = [_past(item) for item in found]  # asks Spark: not under the lock
         over = {id(item) for item, is_over in zip(found, forgotten(pasts), strict=True) if is_over}
         with self._lock:
             self._tracked = [item for item in self._tracked if id(item) not in over]
@@ -39,3 +39,8 @@ class QueryRegistry:
         """Return every query that was not forgotten, also ended ones."""
         with self._lock:
             return list(self._tracked)
+
+
+def _past(tracked: TrackedQuery) -> Past:
+    standing = tracked.standing()
+    return Past(standing, tracked.captured.query_name, tracked.location, standing is not Standing.FINISHED or tracked.keeps_state)

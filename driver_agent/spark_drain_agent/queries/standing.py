@@ -9,6 +9,9 @@ from enum import Enum
 __all__ = ["Past", "Standing", "forgotten"]
 
 
+_MENTIONED = 20
+
+
 class Standing(Enum):
     """How a query of the application stands."""
 
@@ -34,18 +37,22 @@ class Past:
         Its name, or "".
     location
         Its checkpoint folder; None for a temporary one.
+    keeps_state
+        Whether its plan has state, of a query that has run to its end.
     """
 
     standing: Standing
     name: str
     location: str | None
+    keeps_state: bool = True
 
 
 def forgotten(queries: Sequence[Past]) -> list[bool]:
     """Return of each query, oldest first, whether it matters no more.
 
     A query is superseded by a later one on its checkpoint. One that has ended is so by a later one of its name too, wherever that has
-    its checkpoint, and matters no more when it ran to its end with a temporary checkpoint, which went with it.
+    its checkpoint, and matters no more when it ran to its end with a temporary checkpoint, which went with it, or without state, unless it
+    is the newest one. Of those that the application has stopped only the newest few are worth mentioning.
     """
     return [
         (query.standing in (Standing.FINISHED, Standing.FAILED, Standing.STOPPED) and _is_over(query, queries[index + 1 :]))
@@ -55,6 +62,8 @@ def forgotten(queries: Sequence[Past]) -> list[bool]:
 
 
 def _is_over(query: Past, later: Sequence[Past]) -> bool:
-    if query.standing is Standing.FINISHED and query.location is None:
+    if query.standing is Standing.FINISHED and (query.location is None or (not query.keeps_state and later)):
+        return True
+    if query.standing is Standing.STOPPED and len(later) >= _MENTIONED:
         return True
     return bool(query.name) and any(other.name == query.name for other in later)

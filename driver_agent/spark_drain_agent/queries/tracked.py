@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_store import DrainOptions
@@ -11,13 +12,15 @@ from spark_drain_store import DrainOptions
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
-from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, QueryFacts, fingerprint
+from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, REAL_TIME_TRIGGER, QueryFacts, fingerprint
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, RunningFlushFacts
 from spark_drain_agent.queries.standing import Standing
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
 from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.relations import read_from, written_to
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.sinks import writes_files
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -132,18 +135,48 @@ class TrackedQuery:
             trigger=self.captured.trigger,
             operators=operators,
             checkpoint_location=self.location,
-            async_progress=(self.captured.option("asyncProgressTrackingEnabled") or "").lower() == "true",
+            async_progress=self._tracks_progress_asynchronously,
             state_expires=transforms and self.location is not None and self.checkpoint().state_expires,
             spark_version=self.internals.spark_version,
             state_format=self.internals.session_conf(STATE_FORMAT, "1"),
+            earlier_sink_remembers=self._earlier_sink_remembers(),
             state_provider=self.internals.session_conf(STATE_PROVIDER, "HDFSBackedStateStoreProvider"),
         )
+
+    def _earlier_sink_remembers(self) -> bool:
+        journal = read_journal(self.checkpoint_files()) if self.location is not None else None
+        return journal is not None and journal.ids_are_remembered
+
+    @cached_property
+    def keeps_state(self) -> bool:
+        """Whether the plan has operators that keep state, as far as is known: the application's next start must not fail for it."""
+        try:
+            return bool(self.internals.stateful_operators(self.captured))
+        except (*JavaError, UnsupportedSparkError):
+            return True
+
+    @property
+    def _tracks_progress_asynchronously(self) -> bool:
+        """Whether an option says so, or Spark chose it: 4.3 does in real-time mode."""
+        if self.query is not None:
+            return self.live.kind.startswith("AsyncProgressTracking")
+        return (self.captured.option("asyncProgressTrackingEnabled") or "").lower() == "true"
+
+    @property
+    def real_time(self) -> bool:
+        """Whether the query runs in real-time mode."""
+        return self.captured.trigger == REAL_TIME_TRIGGER
 
     def sink_folder(self) -> str:
         """Return the URI of the folder that a file sink writes to; "" for other sinks, and where the query does not run."""
         if self.query is None or self.live.sink.kind != "FileStreamSink":
             return ""
         return self.internals.qualified(self.live.sink.location)
+
+    def next_sink_folder(self) -> str:
+        """Return what `sink_folder` will be once the query runs; a table's is not looked up."""
+        path = self.captured.path or self.captured.option("path")
+        return self.internals.qualified(path) if path and writes_files(self.internals, self.captured.source) else ""
 
     def places(self) -> tuple[list[Place], list[Place]]:
         """Return where the query writes to and where it reads from."""

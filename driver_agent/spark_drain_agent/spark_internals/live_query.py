@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ __all__ = ["LiveQuery", "state_rows"]
 
 _JOIN_MS = 200
 _LOCK_MS = 200
+_FRAMES = 16
 
 
 def state_rows(query: StreamingQuery) -> tuple[int, ...]:
@@ -54,6 +55,21 @@ class LiveQuery:
             yield
         finally:
             lock.unlock()
+
+    def waits_for_lock_in(self, methods: Sequence[str]) -> str:
+        """Return the innermost of these methods of ``MicroBatchExecution`` that waits for the lock; "" where its thread does not wait.
+
+        The answer stays true for as long as the caller holds the lock.
+        """
+        thread = self._execution.queryExecutionThread()
+        if not self._execution.awaitProgressLock().hasQueuedThread(thread):
+            return ""
+        frames = [str(frame.getMethodName()) for frame in list(thread.getStackTrace())[:_FRAMES]]
+        for frame in frames:
+            for method in methods:
+                if method in frame:
+                    return method
+        raise UnsupportedSparkError(f"a query of Spark {self._internals.spark_version} waits in an unknown place: {', '.join(frames)}")
 
     @property
     def kind(self) -> str:
@@ -113,6 +129,11 @@ class LiveQuery:
     def initialized(self) -> bool:
         """Whether the query has passed its start-up and has sources."""
         return int(self._execution.uniqueSources().size()) > 0
+
+    @property
+    def active(self) -> bool:
+        """Whether further batches are to come: neither stopped nor failed."""
+        return bool(self._execution.isActive())
 
     @property
     def thread_alive(self) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
+from spark_drain_agent.spark_internals.plan_text import python_functions, source_options, whole_text
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -60,12 +61,13 @@ def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperat
         yield from operators_of(internals, child)
 
 
-def watermarks_of(plan: Any) -> Iterator[str]:
-    """Return column and delay of each watermark in an analyzed plan, top down, each with the plan that makes the column."""
+def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
+    """Return column and delay of each watermark in an analyzed plan, top down, each with the plan and the code that make the column."""
     if str(plan.nodeName()) == "EventTimeWatermark":
-        yield f"{plan.eventTime().name()} {plan.delay().toString()}\n{plan.child().treeString()}"
+        unseen = [*python_functions(internals, plan.child()), *source_options(plan.child())]
+        yield f"{plan.eventTime().name()} {plan.delay().toString()} {unseen}\n{whole_text(plan.child())}"
     for index in range(plan.children().size()):
-        yield from watermarks_of(plan.children().apply(index))
+        yield from watermarks_of(internals, plan.children().apply(index))
 
 
 def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[Any]) -> LogicalOperator | None:

@@ -21,11 +21,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
+from spark_drain_agent.spark_internals.plan_text import whole_text
 from spark_drain_agent.spark_internals.relaunch import relaunching
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "pins_threads", "submitted_conf"]
 
+_TIME_CONFS = ("spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy")
+"""What the same text becomes as a time depends on these."""
 _CHECKPOINT_MANAGERS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager",
     "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager",
@@ -251,7 +254,7 @@ class SparkInternals:
 
     def analyzed_text(self, captured: CapturedWriter) -> str:
         """Return the analyzed logical plan and schema as text; contains ids that differ from run to run."""
-        return str(captured.dataset.queryExecution().analyzed().treeString()) + str(captured.dataset.schema().json())
+        return whole_text(captured.dataset.queryExecution().analyzed()) + str(captured.dataset.schema().json())
 
     def stateful_operators(self, captured: CapturedWriter) -> list[LogicalOperator]:
         """Return the operators of the plan that keep state between batches, top down."""
@@ -260,9 +263,17 @@ class SparkInternals:
 
     def watermarks(self, captured: CapturedWriter) -> tuple[str, ...]:
         """Return what `watermarks_of` says of the plan; contains ids that differ from run to run."""
-        return tuple(watermarks_of(captured.dataset.queryExecution().analyzed()))
+        confs = [self.session.conf.get(name) for name in _TIME_CONFS]
+        return tuple(f"{confs} {text}" for text in watermarks_of(self, captured.dataset.queryExecution().analyzed()))
 
     # -- running queries -----------------------------------------------------------------------------------------------------------
+
+    def active_queries(self) -> dict[str, str]:
+        """Return names, or else ids, by id of the queries that run in any session of the application."""
+        found = {}
+        for execution in list(self.session._jsparkSession.sharedState().activeStreamingQueries().values()):
+            found[str(execution.id())] = str(execution.name() or execution.id())
+        return found
 
     def is_active(self, query: StreamingQuery) -> bool:
         """Return whether a query runs, whatever the application is told."""

@@ -11,7 +11,7 @@ from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["discard_once_at", "unwritable", "write_once_at"]
+__all__ = ["discard_once_at", "unwritable", "write_once_at", "writes_files"]
 
 
 def write_once_at(
@@ -39,6 +39,18 @@ def _once_at(internals: SparkInternals, captured: CapturedWriter, checkpoint: st
     if captured.query_name:
         writer = writer.queryName(captured.query_name)
     return writer.option("checkpointLocation", checkpoint).trigger(once=True)
+
+
+def writes_files(internals: SparkInternals, data_format: str) -> bool:
+    """Return whether Spark writes a stream in this format with its file sink."""
+    jvm = internals.jvm
+    try:
+        provider = jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(data_format, internals.sql_conf())
+    except JavaError:
+        return False
+    package = "org.apache.spark.sql.execution.datasources"
+    kinds = (f"{package}.FileFormat", f"{package}.v2.FileDataSourceV2")
+    return any(jvm.java.lang.Class.forName(kind).isAssignableFrom(provider) for kind in kinds)
 
 
 def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format: str) -> str:

@@ -91,6 +91,11 @@ class Condition:
         )
 
 
+def clean_reason(reason: str) -> str:
+    """Return a reason that the schema takes: one of an agent may be of a newer version, or of nobody's, and would block every status."""
+    return _NOT_A_REASON.sub("", str(reason)).lstrip("0123456789_")[:253] or "Unspecified"
+
+
 class Conditions:
     """All conditions of one object, by type.
 
@@ -118,9 +123,7 @@ class Conditions:
     def set(self, type_: str, status: str, reason: str, message: str, *, time: datetime, generation: int) -> None:
         """Set a condition; its time changes only with its status."""
         before = self._by_type.get(type_)
-        # A reason of the agent may come from a newer version; one that the schema refuses would block every later status write.
-        clean = _NOT_A_REASON.sub("", str(reason)).lstrip("0123456789_")[:253] or "Unspecified"
-        after = Condition(type_, status, clean, message[:MAX_MESSAGE], time, generation)
+        after = Condition(type_, status, clean_reason(reason), message[:MAX_MESSAGE], time, generation)
         if before is not None and before.status == status:
             after = replace(after, last_transition_time=before.last_transition_time)
         self._by_type[type_] = after

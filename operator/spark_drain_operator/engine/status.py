@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from spark_drain_operator.engine.conditions import FINISHED, MAX_MESSAGE, Conditions
+from spark_drain_operator.engine.conditions import FINISHED, MAX_MESSAGE, Conditions, clean_reason
 
 __all__ = ["BasePhase", "Ending", "Status"]
 
@@ -41,7 +41,7 @@ class Ending:
 
     def as_object(self) -> dict[str, Any]:
         """Return the form of the API."""
-        return {"phase": str(self.phase), "reason": str(self.reason), "message": self.message[:MAX_MESSAGE]}
+        return {"phase": str(self.phase), "reason": clean_reason(self.reason), "message": self.message[:MAX_MESSAGE]}
 
     @classmethod
     def from_object(cls, fields: Mapping[str, Any] | None, phases: type[BasePhase]) -> Ending | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, objects_path
 
 __all__ = ["ApplicationObjects"]
 
@@ -18,8 +18,7 @@ class ApplicationObjects:
 
     @staticmethod
     def _path(api_version: str, plural: str, namespace: str, name: str) -> str:
-        prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        return f"{prefix}/namespaces/{namespace}/{plural}/{name}"
+        return objects_path(api_version, namespace, plural, name)
 
     def get(self, api_version: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
         """Return the object; None where it, or its CustomResourceDefinition, does not exist."""

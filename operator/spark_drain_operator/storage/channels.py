@@ -8,7 +8,7 @@ from typing import Any
 from spark_drain_store import Channel
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY, ConfigMapStore
-from spark_drain_store.kube_client import ApiError, KubeClient
+from spark_drain_store.kube_client import ApiError, KubeClient, objects_path
 
 __all__ = ["Channels"]
 
@@ -24,8 +24,11 @@ class Channels:
         requests, reports = config_map_names(application, kind)
         return Channel.over(ConfigMapStore(self._client, namespace, requests), ConfigMapStore(self._client, namespace, reports))
 
-    def ensure(self, namespace: str, kind: str, application: str, owner: Mapping[str, Any]) -> None:
+    def ensure(self, namespace: str, kind: str, application: str, owner: Mapping[str, Any]) -> str:
         """Create what is missing of both ConfigMaps; they go with the application that owns them.
+
+        Returns the version of the requests, known to be empty, where this call has created them; "" where they existed already, so that
+        whoever decided without having seen them has to look again.
 
         Parameters
         ----------
@@ -34,8 +37,10 @@ class Channels:
         owner
             Its owner reference.
         """
-        path = f"/api/v1/namespaces/{namespace}/configmaps"
-        for name in config_map_names(application, kind):
+        path = objects_path("v1", namespace, "configmaps")
+        created = {}
+        names = config_map_names(application, kind)
+        for name in names:
             body = {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
@@ -46,7 +51,8 @@ class Channels:
                 },
             }
             try:
-                self._client.request("POST", path, body=body)
+                created[name] = str(self._client.request("POST", path, body=body)["metadata"]["resourceVersion"])
             except ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
+        return created.get(names[0], "")

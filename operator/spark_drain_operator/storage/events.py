@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, objects_path
 
 from spark_drain_operator.clock import format_time, now
 
@@ -65,7 +65,7 @@ class EventRecorder:
             "reportingInstance": COMPONENT,
         }
         try:
-            self._client.request("POST", f"/api/v1/namespaces/{metadata['namespace']}/events", body=body)
+            self._client.request("POST", objects_path("v1", metadata["namespace"], "events"), body=body)
         except (ApiError, ApiUnavailableError) as error:
             if not (isinstance(error, ApiError) and error.status in (404, 409)):
                 _log.warning("event %s of %s/%s could not be written: %s", reason, metadata["namespace"], metadata["name"], error)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient
+from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient, objects_path
 
 __all__ = ["GROUP", "VERSION", "OwnObjects", "Resource"]
 
@@ -37,13 +37,13 @@ class OwnObjects:
         self._client = client
         self._resource = resource
 
-    def _collection(self, namespace: str) -> str:
-        return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{self._resource.plural}"
+    def _path(self, namespace: str, *rest: str) -> str:
+        return objects_path(f"{GROUP}/{VERSION}", namespace, self._resource.plural, *rest)
 
     def get(self, namespace: str, name: str) -> dict[str, Any] | None:
         """Return the object."""
         try:
-            return self._client.request("GET", f"{self._collection(namespace)}/{name}")
+            return self._client.request("GET", self._path(namespace, name))
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -52,7 +52,7 @@ class OwnObjects:
     def of_application(self, namespace: str, application: str) -> list[dict[str, Any]]:
         """Return all objects that refer to the application of that name, of whatever kind."""
         query = {"fieldSelector": f"spec.applicationRef.name={application}"}
-        items: list[dict[str, Any]] = self._client.request("GET", self._collection(namespace), query=query).get("items") or []
+        items: list[dict[str, Any]] = self._client.request("GET", self._path(namespace), query=query).get("items") or []
         return items
 
     def write_status(self, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -61,7 +61,7 @@ class OwnObjects:
         try:
             return self._client.request(
                 "PUT",
-                f"{self._collection(metadata['namespace'])}/{metadata['name']}/status",
+                self._path(metadata["namespace"], metadata["name"], "status"),
                 body={**body, "status": dict(status)},
             )
         except ApiError as error:
@@ -84,9 +84,7 @@ class OwnObjects:
             {"op": "add", "path": "/metadata/finalizers", "value": wanted},
         ]
         try:
-            return self._client.request(
-                "PATCH", f"{self._collection(metadata['namespace'])}/{metadata['name']}", body=patch, content_type=JSON_PATCH
-            )
+            return self._client.request("PATCH", self._path(metadata["namespace"], metadata["name"]), body=patch, content_type=JSON_PATCH)
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -98,7 +96,7 @@ class OwnObjects:
         try:
             self._client.request(
                 "DELETE",
-                f"{self._collection(metadata['namespace'])}/{metadata['name']}",
+                self._path(metadata["namespace"], metadata["name"]),
                 body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": metadata["uid"]}},
             )
         except ApiError as error:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from spark_drain_store.kube_client import KubeClient
+from spark_drain_store.kube_client import KubeClient, objects_path
 
 from spark_drain_operator.clock import parse_time
 
@@ -93,7 +93,7 @@ class Pods:
     def drivers(self, namespace: str, selector: str) -> tuple[DriverPod, ...]:
         """Return the driver pods that the label selector names, also ended ones, newest first."""
         query = {"labelSelector": f"{selector},spark-role=driver"}
-        items = self._client.request("GET", f"/api/v1/namespaces/{namespace}/pods", query=query).get("items") or []
+        items = self._client.request("GET", objects_path("v1", namespace, "pods"), query=query).get("items") or []
         newest_first = sorted(items, key=lambda item: str(item["metadata"].get("creationTimestamp")), reverse=True)
         return tuple(_driver(item) for item in newest_first)
 
@@ -106,7 +106,7 @@ class Pods:
         }
         found: list[PodName] = []
         while True:
-            page = self._client.request("GET", f"/api/v1/namespaces/{namespace}/pods", query=query, accept=_METADATA_ONLY)
+            page = self._client.request("GET", objects_path("v1", namespace, "pods"), query=query, accept=_METADATA_ONLY)
             for item in page.get("items") or []:
                 metadata = item["metadata"]
                 owners = tuple((owner["kind"], owner["uid"]) for owner in metadata.get("ownerReferences") or [])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_drain_store.configmap import MANAGED_BY
-from spark_drain_store.kube_client import ApiError, KubeClient
+from spark_drain_store.kube_client import ApiError, KubeClient, objects_path
 
 __all__ = ["ResultNameTakenError", "Results"]
 
@@ -32,7 +32,7 @@ class Results:
             The ConfigMap exists and is not this drain's.
         """
         metadata = drain["metadata"]
-        collection = f"/api/v1/namespaces/{metadata['namespace']}/configmaps"
+        collection = objects_path("v1", metadata["namespace"], "configmaps")
         owner = {
             "apiVersion": drain["apiVersion"],
             "kind": drain["kind"],
@@ -52,10 +52,10 @@ class Results:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            present = self._client.request("GET", f"{collection}/{name}")
+            present = self._client.request("GET", objects_path("v1", metadata["namespace"], "configmaps", name))
             owners = [item["uid"] for item in present["metadata"].get("ownerReferences") or []]
             if metadata["uid"] not in owners:
                 raise ResultNameTakenError(name) from error
             if present.get("data") != dict(data):
                 body["metadata"] = {**present["metadata"]}
-                self._client.request("PUT", f"{collection}/{name}", body=body)
+                self._client.request("PUT", objects_path("v1", metadata["namespace"], "configmaps", name), body=body)

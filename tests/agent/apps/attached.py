@@ -1,6 +1,6 @@
-"""A pass-through query of an application that attaches the agent itself. Usage: attached.py BASE STORE [late].
+"""A pass-through query of an application that attaches the agent itself. Usage: attached.py BASE STORE [late|elsewhere].
 
-When late, another query is started before the agent is attached.
+Another query is started before the agent is attached when late, and in another session when elsewhere.
 """
 
 import sys
@@ -14,7 +14,7 @@ from tests.agent.apps.sinks import read, to_files
 base, store, *late = Path(sys.argv[1]), *sys.argv[2:]
 spark = SparkSession.builder.getOrCreate()
 if late:
-    read(spark, base).writeStream.queryName("unseen").format("noop").start()
+    read(spark.newSession() if late == ["elsewhere"] else spark, base).writeStream.queryName("unseen").format("noop").start()
 attach(spark, store)
 query = read(spark, base).writeStream.option("checkpointLocation", str(base / "checkpoint")).foreachBatch(to_files(base / "out")).start()
 query.awaitTermination()

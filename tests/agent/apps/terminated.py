@@ -1,7 +1,9 @@
-"""One query, and a main that stops everything or exits on SIGTERM when it has a handler. Usage: terminated.py BASE stops|exits|default."""
+"""One query, and a main that ends on SIGTERM in the way that its second argument names. Usage: terminated.py BASE HOW."""
 
+import asyncio
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from types import FrameType
@@ -28,4 +30,40 @@ if how == "exits":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
     while query.isActive:
         time.sleep(0.1)
+if how == "asyncio":
+
+    async def until_told() -> None:
+        """Wait as a service does."""
+        told = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+        await told.wait()
+
+    asyncio.run(until_told())
+    stop(0, None)
+if how in ("flag", "stops the query only"):
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set() if how == "flag" else query.stop())
+    while how == "flag" and not told.wait(0.2):
+        pass
+    if how == "flag":
+        stop(0, None)
+if how == "caught":
+
+    class ToldError(Exception):
+        """Raised by the handler."""
+
+    def tell(signum: int, frame: FrameType | None) -> None:
+        """Leave what main is doing."""
+        raise ToldError
+
+    signal.signal(signal.SIGTERM, tell)
+    try:
+        while True:
+            time.sleep(1)
+    except ToldError:
+        pass
+    stop(0, None)
 query.awaitTermination()
+if how == "stops the query only":
+    spark.stop()
+    sys.exit(5)

@@ -165,11 +165,12 @@ def test_attached_by_hand_and_notified_before_the_start(tmp_path: Path, start: S
     assert driver.wait() == 0, driver.tail()
 
 
-def test_attached_too_late(tmp_path: Path, start: Start) -> None:
+@pytest.mark.parametrize("where", ["late", "elsewhere"])
+def test_attached_too_late(tmp_path: Path, start: Start, where: str) -> None:
     """A query that the agent did not see start cannot be drained, and nothing else is drained without it."""
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")
     feed.add()
-    driver = start("attached.py", tmp_path, drains.location, "late", store=None)
+    driver = start("attached.py", tmp_path, drains.location, where, store=None)
     drain = drains.reaches(drains.write(), "Rejected", driver=driver)
     assert drain["reason"] == "UnsupportedQuery"
     assert "queries unseen were started before the agent was attached" in drain["message"]

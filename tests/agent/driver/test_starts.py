@@ -21,7 +21,7 @@ from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.user_code import callbacks
 
 from tests.agent.apps.sinks import read
-from tests.agent.driver.streams import Started, in_thread, listening, start, writer
+from tests.agent.driver.streams import Started, in_thread, listening, start
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -248,7 +248,9 @@ def test_two_starts_on_one_checkpoint_end_an_interrupted_drain_once(
 @pytest.mark.parametrize("how", ["awaits", "polls"])
 def test_a_batch_waits_for_a_query_that_ended_long_ago(how: str, warm: Warm, tmp_path: Path, feed: Feed) -> None:
     """The drain waits for the batch: what the batch asks of a query that is drained too must not wait for the drain."""
-    table = writer(warm.session, tmp_path, "table").trigger(availableNow=True).start()
+    windows = read(warm.session, tmp_path).withWatermark("at", "10 seconds").groupBy(F.window("at", "10 seconds")).count()
+    once = windows.writeStream.queryName("table").option("checkpointLocation", str(tmp_path / "checkpoints/table")).format("noop")
+    table = once.trigger(availableNow=True).start()
     assert table.awaitTermination(60)
 
     def look(batch: DataFrame, batch_id: int) -> None:
@@ -258,7 +260,6 @@ def test_a_batch_waits_for_a_query_that_ended_long_ago(how: str, warm: Warm, tmp
         while table.isActive:
             threading.Event().wait(0.05)
 
-    windows = read(warm.session, tmp_path).withWatermark("at", "10 seconds").groupBy(F.window("at", "10 seconds")).count()
     facts = windows.writeStream.queryName("facts").option("checkpointLocation", str(tmp_path / "checkpoints/facts")).foreachBatch(look)
     facts.start().processAllAvailable()
     assert names(warm.drain()) == {"table", "facts"}

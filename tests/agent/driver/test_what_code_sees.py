@@ -136,7 +136,7 @@ def test_without_an_agent_no_generation_is_known(warm: Warm, tmp_path: Path, fee
     assert "run the application under `python -m spark_drain_agent`" in told.by["batch generation"]
 
 
-@pytest.mark.parametrize("how", ["stops", "exits", "default"])
+@pytest.mark.parametrize("how", ["stops", "exits", "default", "flag", "asyncio", "caught", "stops the query only"])
 def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:
     """Kubernetes deletes the pod: whoever handles the signal stops its queries and Spark, and exits; nobody waits for the request to go."""
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")
@@ -165,6 +165,25 @@ def test_a_callback_that_stops_spark_does_not_wait(warm: Warm, tmp_path: Path, f
     assert drain["message"] == "1 query drained"
     eventually(lambda: not any(thread.name == "spark-drain-stop" for thread in threading.enumerate()), "Spark to be stopped", 60)
     assert internals.stopped
+    warm.again()
+
+
+def test_spark_is_stopped_while_a_drain_waits_for_a_batch(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """A watchdog ends a program whose batch hangs; the drain can still be given up, and needs nobody."""
+    begun, free = threading.Event(), threading.Event()
+
+    def hang(batch: DataFrame, batch_id: int) -> None:
+        begun.set()
+        free.wait(300)
+
+    start(warm.session, tmp_path, "hanging", hang)
+    assert begun.wait(60)
+    try:
+        with warm.requested() as asked:
+            warm.drains.reaches(asked, "Stopping")
+            Started(warm.session.stop).result(60)
+    finally:
+        free.set()
     warm.again()
 
 

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.agent.apps.sinks import read, to_files
@@ -39,6 +40,38 @@ def test_a_drained_query_closes_the_connections_of_its_sources(warm: Warm, tmp_p
             connection.settimeout(10)
             assert connection.recv(1) == b"", "the source has closed its end"
     warm.session.conf.unset("spark.sparkdrain.flush")
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a_query_that_is_stopped_while_it_is_frozen_closes_its_connections(warm: Warm, tmp_path: Path, withdrawn: bool) -> None:
+    """The drain waits for another one, in the middle of a batch, and may be withdrawn before that ends."""
+    begun, free = threading.Event(), threading.Event()
+
+    def slow(batch: DataFrame, batch_id: int) -> None:
+        begun.set()
+        free.wait(300)
+
+    Feed(tmp_path / "input").add()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+        lines = warm.session.readStream.format("socket").option("host", host).option("port", port).load()
+        query = lines.writeStream.option("checkpointLocation", str(tmp_path / "lines")).foreachBatch(to_files(tmp_path / "out")).start()
+        other = read(warm.session, tmp_path).writeStream.option("checkpointLocation", str(tmp_path / "other")).foreachBatch(slow).start()
+        connection, _ = server.accept()
+        assert begun.wait(60)
+        try:
+            with connection, warm.requested() as asked:
+                warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+                query.stop()
+                if withdrawn:
+                    warm.drains.withdraw(asked)
+                    warm.drains.reaches(asked, "Withdrawn")
+                connection.settimeout(10)
+                assert connection.recv(1) == b"", "the source has closed its end"
+                free.set()
+        finally:
+            free.set()
+            other.stop()
 
 
 @pytest.mark.parametrize("below", ["", "kept"])

@@ -33,3 +33,11 @@ RUNS, FAILED, FINISHED, STOPPED, HELD = Standing.RUNS, Standing.FAILED, Standing
 def test_what_is_kept(queries: list[tuple[Standing, str, str | None]], kept: list[int]) -> None:
     over = forgotten([Past(*query) for query in queries])
     assert [index for index, is_over in enumerate(over) if not is_over] == kept
+
+
+def test_what_is_kept_of_many() -> None:
+    """An application may start one short query after the other, each with a checkpoint of its own."""
+    finished = [Past(FINISHED, "", f"x{number}", keeps_state=number % 50 == 0) for number in range(100)]
+    assert [index for index, is_over in enumerate(forgotten(finished)) if not is_over] == [0, 50, 99]
+    stopped = [Past(STOPPED, "", f"x{number}") for number in range(100)]
+    assert forgotten(stopped).count(False) == 20

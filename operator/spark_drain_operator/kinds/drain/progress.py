@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = ["end_offsets", "fill"]
 
 _QUERIES, _OFFSETS, _OPERATORS, _WARNINGS, _EXCEPTIONS, _TIMINGS = 32, 16, 32, 16, 50, 32
 _LONG, _PATH = 1024, 2048
+_INT32, _INT64 = 2**31 - 1, 2**63 - 1
 
 
 def _known(**fields: Any) -> dict[str, Any]:
@@ -25,8 +27,8 @@ def _operator(operator: OperatorReport) -> dict[str, Any]:
     return _known(
         name=operator.name[:253],
         disposition=operator.disposition[:63],
-        rowsBefore=operator.rows_before,
-        rowsAfter=operator.rows_after,
+        rowsBefore=_natural(operator.rows_before),
+        rowsAfter=_natural(operator.rows_after),
     )
 
 
@@ -34,6 +36,7 @@ def _query(query: QueryReport) -> dict[str, Any]:
     offsets = [
         {"source": source[:_LONG], "offset": text} for source, text in list(query.end_offsets.items())[:_OFFSETS] if len(text) <= _PATH
     ]
+    offsets = _unique(offsets, "source")
     return _known(
         id=query.id[:253],
         name=query.name[:253],
@@ -42,8 +45,8 @@ def _query(query: QueryReport) -> dict[str, Any]:
         checkpointLocation=query.checkpoint_location[:_PATH],
         checkpointPolicy=query.checkpoint_policy[:63],
         sink=query.sink[:_LONG],
-        lastBatchId=_at_least_zero(query.last_batch_id),
-        flushBatchId=_at_least_zero(query.flush_batch_id),
+        lastBatchId=_natural(query.last_batch_id),
+        flushBatchId=_natural(query.flush_batch_id),
         endOffsets=offsets,
         operators=[_operator(operator) for operator in query.operators[:_OPERATORS]],
         warnings=[warning[:_LONG] for warning in query.warnings[:_WARNINGS]],
@@ -51,8 +54,8 @@ def _query(query: QueryReport) -> dict[str, Any]:
     )
 
 
-def _at_least_zero(number: int | None) -> int | None:
-    return None if number is None or number < 0 else number
+def _natural(number: int | None, largest: int = _INT64) -> int | None:
+    return None if number is None or number < 0 else min(number, largest)
 
 
 def _exception(exception: ExecutorException) -> dict[str, Any]:
@@ -60,8 +63,8 @@ def _exception(exception: ExecutorException) -> dict[str, Any]:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    known = [number for value in values if (number := _natural(value)) is not None]
+    return _natural(sum(known)) if known else None
 
 
 def _unique(items: Iterable[dict[str, Any]], key: str) -> list[dict[str, Any]]:
@@ -71,9 +74,9 @@ def _unique(items: Iterable[dict[str, Any]], key: str) -> list[dict[str, Any]]:
 def fill(status: DrainStatus, report: DrainReport) -> None:
     """Copy what the agent reports into the status, cut to what the schema takes."""
     drained = sum(query.state == DrainState.DRAINED for query in report.queries)
-    executors = count_ids(report.executors_drained)
+    executors = min(count_ids(report.executors_drained), _INT32)
     operators = [operator for query in report.queries for operator in query.operators]
-    total = max(report.executors_expected, executors)
+    total = max(_natural(report.executors_expected, _INT32) or 0, executors)
     status.progress = {
         name: value
         for name, value in {
@@ -90,15 +93,13 @@ def fill(status: DrainStatus, report: DrainReport) -> None:
     }
     status.queries = _unique((_query(query) for query in report.queries[:_QUERIES]), "id")
     status.executor_exceptions = _unique((_exception(item) for item in report.executor_exceptions[:_EXCEPTIONS]), "id")
-    status.timings = [
-        {"step": step[:63], "milliseconds": max(0, round(seconds * 1000))}
-        for step, seconds in list(report.timings.items())[:_TIMINGS]
-        if step
-    ]
+    measured = [(step[:63], seconds) for step, seconds in list(report.timings.items())[:_TIMINGS] if step and math.isfinite(seconds)]
+    timings = [{"step": step, "milliseconds": _natural(max(0, round(seconds * 1000)), _INT32)} for step, seconds in measured]
+    status.timings = _unique(timings, "step")
     if report.runs:
         status.run_id = report.runs[-1][:253]
-    status.driver_pod_name = report.driver_pod_name or status.driver_pod_name
-    status.driver_pod_uid = report.driver_pod_uid or status.driver_pod_uid
+    status.driver_pod_name = report.driver_pod_name[:253] or status.driver_pod_name
+    status.driver_pod_uid = report.driver_pod_uid[:63] or status.driver_pod_uid
 
 
 def end_offsets(report: DrainReport) -> dict[str, dict[str, str]]:

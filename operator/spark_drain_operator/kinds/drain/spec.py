@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from spark_drain_store.options import join_names
 
 from spark_drain_operator.applications.protocol import ApplicationRef
 from spark_drain_operator.clock import parse_time
@@ -14,6 +17,11 @@ from spark_drain_operator.storage.own_objects import GROUP, Resource
 
 __all__ = ["RESOURCE", "DrainSpec"]
 
+
+_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LONGEST, _LONGEST_LABEL = 220, 63
+"""Pods are found by a label with the name of their SparkApplication, and labels have at most 63 characters."""
+_SHOWN = 80
 
 RESOURCE = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/drain")
 
@@ -67,7 +75,7 @@ class DrainSpec:
         try:
             ref = spec["applicationRef"]
             return cls(
-                application=ApplicationRef(ref["apiVersion"], ref["kind"], ref["name"]),
+                application=ApplicationRef(ref["apiVersion"], ref["kind"], _name(ref["kind"], ref["name"])),
                 run_id=spec.get("runId"),
                 mode=spec.get("mode", "Drain"),
                 options=_options(spec),
@@ -105,6 +113,17 @@ class DrainSpec:
         return plan
 
 
+def _name(kind: str, name: str) -> str:
+    """Return the name of an application; the definition in the cluster may be older than this operator, and let others through."""
+    longest = _LONGEST if kind == "Pod" else _LONGEST_LABEL
+    if not re.fullmatch(_NAME, name) or len(name) > longest:
+        raise InvalidSpecError(
+            f"spec.applicationRef.name {name[:_SHOWN]!r} cannot be the name of a {kind}: it must be at most {longest} lower case letters, "
+            "digits, '-' and '.', beginning and ending with a letter or digit"
+        )
+    return name
+
+
 _OPTIONS = {
     "incompleteWindows.policy": ("incompleteWindows", "policy"),
     "incompleteWindows.sideOutput.path": ("incompleteWindows", "sideOutput", "path"),
@@ -128,5 +147,5 @@ def _options(spec: Mapping[str, Any]) -> dict[str, str]:
         if value is not None:
             options[name] = str(value).lower() if isinstance(value, bool) else str(value)
     if spec.get("queries"):
-        options["queries"] = ",".join(spec["queries"])
+        options["queries"] = join_names(spec["queries"])
     return options

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from spark_drain_operator.kinds.drain import progress
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_store import DrainReport, DrainState, QueryReport
-from spark_drain_store.messages import ExecutorException
+from spark_drain_store.messages import ExecutorException, OperatorReport
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -36,3 +36,35 @@ def test_a_huge_report_is_cut_to_what_the_schema_takes() -> None:
     assert "lastBatchId" not in status.queries[0]
     assert status.progress["executors"] == "9999/10000"
     assert set(progress.end_offsets(report)) == {f"q{number}" for number in range(99)}
+
+
+def test_numbers_and_names_that_the_schema_refuses_do_not_come_into_the_status() -> None:
+    """One of them would make the API server refuse every later status of the drain."""
+    same = "s" * 1024
+    query = QueryReport(
+        id="q",
+        last_batch_id=2**70,
+        end_offsets={f"{same}1": "1", f"{same}2": "2"},
+        operators=(OperatorReport(name="Aggregate", disposition="flushed", rows_before=-1, rows_after=2**70),),
+    )
+    report = DrainReport(
+        drain_id="u",
+        runs=("r",),
+        state=DrainState.DRAINED,
+        updated_at=NOW,
+        queries=(query,),
+        executors_expected=2**40,
+        driver_pod_uid="x" * 64,
+        driver_pod_name="x" * 300,
+        timings={"plan": float("inf"), "flush": float("nan"), "freeze": 1e300, "a" * 63 + "1": 1.0, "a" * 63 + "2": 2.0},
+    )
+    status = DrainStatus(generation=1, now=NOW)
+    progress.fill(status, report)
+    (shown,) = status.queries
+    assert shown["lastBatchId"] == 2**63 - 1
+    assert shown["endOffsets"] == [{"source": same, "offset": "2"}]
+    assert shown["operators"] == [{"name": "Aggregate", "disposition": "flushed", "rowsAfter": 2**63 - 1}]
+    assert status.progress["executorsTotal"] == 2**31 - 1
+    assert "stateRowsBefore" not in status.progress
+    assert (len(status.driver_pod_uid), len(status.driver_pod_name)) == (63, 253)
+    assert [(item["step"], item["milliseconds"]) for item in status.timings] == [("freeze", 2**31 - 1), ("a" * 63, 2000)]

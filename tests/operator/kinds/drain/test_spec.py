@@ -19,3 +19,12 @@ from spark_drain_operator.kinds.drain.spec import DrainSpec
 def test_a_spec_that_slipped_past_the_schema_is_refused(spec: dict[str, Any]) -> None:
     with pytest.raises(InvalidSpecError, match="apply the CustomResourceDefinition"):
         DrainSpec.parse(spec)
+
+
+@pytest.mark.parametrize(
+    "name", ["a/../../configmaps?watch=true&x=", "..", "", "App", "a_b", "a,spark-role=driver", "x" * 64, "a\n", "-a", "ä"]
+)
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    """The definition in the cluster may be that of an older release."""
+    with pytest.raises(InvalidSpecError, match="cannot be the name of a SparkApplication"):
+        DrainSpec.parse({"applicationRef": {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": name}})

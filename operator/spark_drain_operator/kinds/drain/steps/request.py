@@ -154,9 +154,9 @@ def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool) -> None:
     application, ref, messages = drain.application, drain.spec.application, drain.messages
     assert application is not None
     if not messages.requests_version or not messages.reports_exist:
-        drain.cluster.channels.ensure(drain.namespace, ref.kind, ref.name, drain.adapter.owner_reference(application))
-        if not messages.requests_version:
-            messages.requests_version = messages.channel.requests.read().version
+        created = drain.cluster.channels.ensure(drain.namespace, ref.kind, ref.name, drain.adapter.owner_reference(application))
+        # Never a version newer than what was decided on: another drain may be in it. With "" the write conflicts, and the pass is repeated.
+        messages.requests_version = messages.requests_version or created
     old = drain.notification
     if rebind and old is not None:
         messages.write(replace(old, run_id=driver.run_id, attempt=old.attempt + 1))

@@ -1,0 +1,70 @@
+"""Names that are no names, and answers without an end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from spark_drain_store import kube_client
+from spark_drain_store.kube_client import ApiUnavailableError, KubeClient, objects_path
+
+
+@pytest.mark.parametrize(
+    ("parts", "path"),
+    [
+        (("v1", "ns", "pods"), "/api/v1/namespaces/ns/pods"),
+        (
+            ("sparkdrain.io/v1alpha1", "ns", "pipelinedrains", "d", "status"),
+            "/apis/sparkdrain.io/v1alpha1/namespaces/ns/pipelinedrains/d/status",
+        ),
+        (("v1", "ns", "configmaps", "a/../../x"), "/api/v1/namespaces/ns/configmaps/a%2F..%2F..%2Fx"),
+        (("v1", "ns", "configmaps", "a?watch=true&x=#"), "/api/v1/namespaces/ns/configmaps/a%3Fwatch%3Dtrue%26x%3D%23"),
+        (("v1", "ns", "configmaps", "a%2Fb"), "/api/v1/namespaces/ns/configmaps/a%252Fb"),
+    ],
+)
+def test_no_name_leads_elsewhere(parts: tuple[str, str, str], path: str) -> None:
+    assert objects_path(*parts) == path
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_a_name_of_dots_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="no object of the Kubernetes API has the name"):
+        objects_path("v1", "ns", "configmaps", name)
+
+
+@pytest.fixture
+def endless() -> Iterator[str]:
+    """Answer each request with a line every 10 ms, for as long as anybody reads."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        over = threading.Event()
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                try:
+                    while not over.wait(0.01):
+                        connection.sendall(b"2\r\n{}\r\n")
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        host, port = server.getsockname()
+        yield f"http://{host}:{port}"
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("limit", ["_ANSWER_SECONDS", "_ANSWER_BYTES"])
+def test_an_answer_without_an_end_is_given_up(endless: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube_client, limit, 1)
+    from kubernetes import client
+
+    configuration = client.Configuration()
+    configuration.host = endless
+    with pytest.raises(ApiUnavailableError, match="answer is longer than"):
+        KubeClient(configuration).request("GET", objects_path("v1", "ns", "pods"))
