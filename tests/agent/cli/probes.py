@@ -94,6 +94,16 @@ signal.signal(signal.SIGINT, lambda *_: print("handled"))
 os.kill(os.getpid(), signal.SIGINT)
 print("went on")
 """,
+    "termination with a handler that raises": """
+import os, signal, time
+
+def ended(number, frame):
+    raise RuntimeError(number)
+
+signal.signal(signal.SIGTERM, ended)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+""",
     "interrupt and what runs at exit": """
 import atexit, os, signal, time
 atexit.register(print, 'at exit')
