@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import threading
 import time
 import uuid
@@ -76,7 +77,13 @@ class FileStore:
 
     def read(self) -> Snapshot:
         """See `MetadataStore.read`."""
-        if not self._folder.is_dir():
+        try:
+            present = stat.S_ISDIR(self._folder.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            present = False
+        except OSError as error:  # Path.is_dir() raises it too: a folder above may not be looked into
+            raise StoreUnavailableError(f"the metadata store {self._folder} cannot be read: {error}") from error
+        if not present:
             return Snapshot(version="", entries={})
         with self._locked(exclusive=False):
             entries = self._entries()
@@ -111,11 +118,15 @@ class FileStore:
             if before.get(key) != value:
                 # Rename over the old file: a reader or a crash never sees half a message.
                 part = self._folder / f".new-{uuid.uuid4()}"
-                with part.open("x", encoding="utf-8") as stream:  # its permissions follow the umask: the other side may be another user
-                    stream.write(value)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                part.replace(self._folder / key)
+                try:
+                    with part.open("x", encoding="utf-8") as stream:  # its permissions follow the umask: the other side may be another user
+                        stream.write(value)
+                        stream.flush()
+                        os.fsync(stream.fileno())
+                    part.replace(self._folder / key)
+                except OSError:
+                    part.unlink(missing_ok=True)  # a full disk is not to be filled with what did not fit
+                    raise
         for key in before.keys() - after.keys():
             (self._folder / key).unlink(missing_ok=True)
 

@@ -222,6 +222,8 @@ class QueryReport:
         URI of the archived generation, or "".
     side_output, state_export
         URI of the folder with the query's incomplete windows, and of the one with its exported state; "" where there is none.
+    fingerprint
+        Digest of the version of the query that is drained: only that one may carry the drain out.
     message
         Why the state is what it is, for people.
     """
@@ -242,6 +244,7 @@ class QueryReport:
     archive: str = ""
     side_output: str = ""
     state_export: str = ""
+    fingerprint: str = ""
     message: str = ""
 
     @classmethod
@@ -272,6 +275,7 @@ class QueryReport:
             archive=reader.text("archive", ""),
             side_output=reader.text("sideOutput", ""),
             state_export=reader.text("stateExport", ""),
+            fingerprint=reader.text("fingerprint", ""),
             message=reader.text("message", ""),
         )
 

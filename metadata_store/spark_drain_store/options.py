@@ -64,7 +64,7 @@ OPTIONS = (
     ),
     Option(
         name="incompleteWindows.sideOutput.format",
-        description="with `SideOutput`: a format of Spark's DataFrameWriter",
+        description="with `SideOutput`: the format of the folder, one of Spark's file formats (`parquet`, `orc`, `json`, ...) or `delta`",
         placeholder="a format",
         default="parquet",
         with_stop=False,

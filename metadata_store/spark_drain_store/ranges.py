@@ -4,13 +4,15 @@ from collections.abc import Iterable
 
 __all__ = ["count_ids", "format_ranges", "parse_ranges"]
 
+_MOST_DIGITS = 18  # fits into 64 bits
+
 
 def format_ranges(ids: Iterable[str]) -> str:
     """Return ids sorted and joined: ``1-3,7``; ids that are not numbers stand last, as they are."""
     numbers: list[int] = []
     others: list[str] = []
     for item in set(ids):
-        if item.isdigit():
+        if _is_id(item):
             numbers.append(int(item))
         else:
             others.append(item)
@@ -31,9 +33,13 @@ def parse_ranges(ranges: str) -> list[tuple[int, int]]:
     pairs = []
     for part in ranges.split(","):
         first, _, last = part.strip().partition("-")
-        if first.isdigit() and (not last or last.isdigit()):
+        if _is_id(first) and (not last or _is_id(last)):
             pairs.append((int(first), int(last or first)))
     return pairs
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def count_ids(ranges: str) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from spark_drain_store.kube_client import ApiUnavailableError
 
 from spark_drain_operator.settings import Settings
+from spark_drain_operator.storage.access import NotServedError
 
 __all__ = ["main", "parse"]
 
@@ -45,11 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings, options = parse(arguments)
     logging.basicConfig(level=options.log_level, format=_LOG_FORMAT, stream=sys.stderr)
     logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)  # a line for each probe
     from spark_drain_operator.handlers.serve import run_operator
 
     try:
         asyncio.run(run_operator(settings, options.liveness))
-    except ApiUnavailableError as error:
+    except (ApiUnavailableError, NotServedError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-__all__ = ["format_time", "now", "parse_time"]
+__all__ = ["format_time", "later", "now", "parse_time"]
+
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def now() -> datetime:
@@ -18,6 +20,14 @@ def format_time(time: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """Read RFC 3339; raises ValueError for another form."""
+    """Read RFC 3339; raises ValueError for another form, and for a time outside the years 1 to 9999 in UTC."""
     time = datetime.fromisoformat(text)
-    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    try:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is outside the years 1 to 9999 in UTC") from error
+
+
+def later(time: datetime, seconds: float) -> datetime:
+    """Return the time that many seconds later, at most the end of the year 9999."""
+    return min(time, _LAST - timedelta(seconds=seconds)) + timedelta(seconds=seconds)

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import cast
 
-from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.files import CheckpointFiles, nothing
 
 
 class Folder:
@@ -16,6 +16,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.root = str(path)
+        self.check_before_change = nothing
 
     def elsewhere(self, root: str) -> CheckpointFiles:
         return files_in(Path(root.removeprefix("file:")))
@@ -39,12 +40,14 @@ class Folder:
         return (self.path / name).read_text() if self.exists(name) else None
 
     def write(self, name: str, text: str) -> None:
+        self.check_before_change()
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         part = self.path / f"{name}.{threading.get_ident()}"
         part.write_text(text)
         part.rename(self.path / name)
 
     def delete(self, name: str) -> None:
+        self.check_before_change()
         target = self.path / name
         if target.is_dir():
             shutil.rmtree(target)
@@ -52,10 +55,12 @@ class Folder:
             target.unlink(missing_ok=True)
 
     def move(self, source: str, target: str) -> None:
+        self.check_before_change()
         (self.path / target).parent.mkdir(parents=True, exist_ok=True)
         (self.path / source).rename(self.path / target)
 
     def copy(self, source: str, target: str) -> None:
+        self.check_before_change()
         (self.path / target).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (self.path / source).is_dir() else shutil.copyfile
         copy(self.path / source, self.path / target)

@@ -171,6 +171,8 @@ class Driver:
         Spark confs.
     prefix
         A command that runs the rest of its arguments as one.
+    submitted
+        Whether spark-submit starts it, so that the JVM is its parent.
     """
 
     def __init__(
@@ -181,9 +183,10 @@ class Driver:
         store: Drains | None,
         confs: dict[str, str] | None = None,
         prefix: Sequence[str] = (),
+        submitted: bool = False,
     ) -> None:
         self._log = base / f"{Path(script).stem}-{time.monotonic_ns()}.log"
-        agent = ["-m", "spark_drain_agent", "--metadata-store", store.location] if store else []
+        agent = ["--metadata-store", store.location] if store else []
         settings = {
             "spark.master": "local[2]",
             "spark.ui.enabled": "false",
@@ -193,10 +196,15 @@ class Driver:
             "spark.sparkdrain.leaseSeconds": "1",
             **(confs or {}),
         }
-        submit = [*(f"--conf {name}={value}" for name, value in settings.items()), "pyspark-shell"]
+        conf = [f"--conf {name}={value}" for name, value in settings.items()]
+        if submitted:
+            main = [str(APPS.parents[2] / "driver_agent/spark_drain_agent/__main__.py")] if store else []
+            program = [str(Path(sys.executable).with_name("spark-submit")), *" ".join(conf).split(), *main]
+        else:
+            program = [sys.executable, *(["-m", "spark_drain_agent"] if store else [])]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*prefix, sys.executable, *agent, str(APPS / script), str(base), *arguments],
+                [*prefix, *program, *agent, str(APPS / script), str(base), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -205,9 +213,10 @@ class Driver:
                     **os.environ,
                     "PYTHONPATH": str(APPS.parents[2]),
                     "PYSPARK_PYTHON": sys.executable,
+                    "PYSPARK_DRIVER_PYTHON": sys.executable,
                     "SPARK_LOCAL_IP": "127.0.0.1",
                     "JDK_JAVA_OPTIONS": spark_java.options(),
-                    "PYSPARK_SUBMIT_ARGS": " ".join(submit),
+                    "PYSPARK_SUBMIT_ARGS": " ".join([*conf, "pyspark-shell"]),
                 },
             )
 
@@ -228,6 +237,13 @@ class Driver:
     def wait(self, seconds: float = _SECONDS) -> int:
         """Wait for the driver to end by itself, and return its exit code."""
         return self._process.wait(seconds)
+
+    def kill(self) -> list[int]:
+        """Send SIGKILL to the first process, spark-submit's JVM where that started it, and return its children."""
+        threads = Path(f"/proc/{self._process.pid}/task").glob("*/children")  # Java forks from any thread
+        found = {int(child) for each in threads for child in each.read_text().split()}
+        self._process.kill()
+        return sorted(found)
 
     def terminate(self) -> None:
         """Send SIGTERM, as Kubernetes does to a pod that it deletes."""

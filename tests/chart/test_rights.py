@@ -13,21 +13,10 @@ from tests.operator.conftest import World
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import ROOT, ApiServer
+from tests.support.apiserver import ROOT, ApiServer, service_account
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
-
-
-def account(server: ApiServer, namespace: str, name: str, folder: Path) -> Path:
-    """Return a kubeconfig of a service account."""
-    config = yaml.safe_load(server.kubeconfig.read_text())
-    token = server.run_kubectl("create", "token", name, "-n", namespace).strip()
-    for user in config["users"]:
-        user["user"] = {"token": token}
-    path = folder / f"{name}.kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    return path
 
 
 @pytest.fixture(params=["Cluster", "Namespaces"])
@@ -51,10 +40,10 @@ def test_a_drain_with_nothing_but_the_granted_rights(
     api_server: ApiServer, installed: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     whole_cluster = request.node.callspec.params["installed"] == "Cluster"
-    operator_config = account(api_server, installed, installed, tmp_path)
+    operator_config = service_account(api_server, installed, installed, tmp_path)
     environment = without_proxy(api_server.environment()) | {"KUBECONFIG": str(operator_config)}
     operator = OperatorProcess(environment, "" if whole_cluster else installed, tmp_path / "operator.log")
-    agent_client = KubeClient.from_kubeconfig(str(account(api_server, installed, "default", tmp_path)))
+    agent_client = KubeClient.from_kubeconfig(str(service_account(api_server, installed, "default", tmp_path)))
     world = World(api_server, installed, operator, ScriptedApplication(api_server.client, installed))
     operator.start()
     try:
@@ -74,7 +63,7 @@ def test_a_drain_with_nothing_but_the_granted_rights(
 
 
 def test_the_agent_may_not_touch_the_application(api_server: ApiServer, installed: str, tmp_path: Path) -> None:
-    client = KubeClient.from_kubeconfig(str(account(api_server, installed, "default", tmp_path)))
+    client = KubeClient.from_kubeconfig(str(service_account(api_server, installed, "default", tmp_path)))
     with pytest.raises(ApiError, match="403"):
         client.request("GET", f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{installed}/sparkapplications")
     with pytest.raises(ApiError, match="403"):

@@ -1,4 +1,5 @@
 """The pipeline under test: counts numbered events per window; version 2 has another key, window, schema and number of partitions.
+Behind VERSION and a space may be an output mode.
 
 Usage: app.py INPUT BASE VERSION [FILES], where FILES is how many a batch reads, by default one. The sink is idempotent: one file per query
 id and batch id, replaced as a whole. BASE/shape.json may change windows, watermark, and the names of the queries, each of which counts all
@@ -20,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import is_drain_pane, milestones
 
 source, base, version, *files = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
+version, _, mode = version.partition(" ")
 shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False, "queries": ["ledger"]}
 if (base / "shape.json").exists():
     shape |= json.loads((base / "shape.json").read_text())
@@ -80,7 +82,7 @@ failures: dict[str, str] = {}
 
 
 def start(name: str) -> None:
-    described = counted.writeStream.queryName(name).foreachBatch(writer(name)).outputMode("append")
+    described = counted.writeStream.queryName(name).foreachBatch(writer(name)).outputMode(mode or "append")
     queries.append(described.option("checkpointLocation", str(base / "checkpoints" / name)).start())
 
 

@@ -30,6 +30,7 @@ from spark_drain_agent.driver.attach import current_agent, install_hooks
 from spark_drain_store import DrainState, open_channel
 from spark_drain_store.cli import main as drain_command
 from spark_drain_store.drains import Drains
+from spark_drain_store.reasons import RECOVERY_NEEDS_PREVIOUS_VERSION
 
 APP = Path(__file__).with_name("app.py")
 LIMIT_SECONDS = 240
@@ -61,8 +62,9 @@ def drained(store: str) -> bool:
     agent, drains = current_agent(), Drains.read(open_channel(store))
     if agent is None:
         return False
-    states = {report.state for report in drains.reports.values() if report.runs[-1] == agent.identity.run_id}
-    if states & {DrainState.FAILED, DrainState.REJECTED}:
+    mine = [report for report in drains.reports.values() if report.runs[-1] == agent.identity.run_id]
+    states = {report.state for report in mine}
+    if states & {DrainState.FAILED, DrainState.REJECTED} or any(report.reason == RECOVERY_NEEDS_PREVIOUS_VERSION for report in mine):
         raise TimeoutError("the drain")
     return DrainState.DRAINED in states
 

@@ -44,7 +44,14 @@ WRITING = [
     for when in ("state-exported+fenced>export/**/_temporary", "side-output-written+flush-logged>side/**/_temporary")
 ]
 
-MOMENTS = [Crash(("Auto", "WorkCopy")[number % 2], f"{random.Random(number).uniform(0, 1.6):.2f}") for number in range(20)]
+_IN_EVERY_RUN = 6
+MOMENTS = [
+    pytest.param(
+        Crash(("Auto", "WorkCopy")[number % 2], f"{random.Random(number).uniform(0, 1.6):.2f}"),
+        marks=[] if number < _IN_EVERY_RUN else pytest.mark.soak,
+    )
+    for number in range(20)
+]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,30 @@ def test_a_drain_is_taken_back(source: Path, tmp_path: Path, restarter: Restarte
     assert resumed["outcome"] == "ran", resumed["detail"]
     refused = restarter.command("resume", f"{with_v2}/nowhere", "--from", "archive")
     assert (refused["outcome"], "is not a checkpoint directory: no metadata file" in refused["detail"]) == ("1", True)
+
+
+@pytest.mark.parametrize(
+    ("point", "version"),
+    [
+        ("committing", "v2"),
+        pytest.param("prepared", "v2", marks=pytest.mark.soak),
+        pytest.param("before-sink-write", "v1 update", marks=pytest.mark.soak),
+    ],
+)
+def test_only_the_version_that_was_asked_finishes_the_drain(
+    point: str, version: str, source: Path, tmp_path: Path, restarter: Restarter
+) -> None:
+    """Whatever a killed driver has come to, no other version flushes its state, or says that there was nothing to flush."""
+    base = Crash("Auto", point).happen(source, tmp_path / "killed")
+    store = base / "store"
+    asked = copy(store, "asked")
+    refused = restarter.run("agent", version, source, base, "finish")
+    assert (refused["outcome"], refused["drain"]["reason"]) == ("stuck", "RecoveryNeedsPreviousVersion")
+    shutil.rmtree(store)
+    asked.rename(store)
+    finished = restarter.run("agent", "v1", source, base, "finish")
+    assert finished["outcome"] == "ran", finished["detail"]
+    assert Ledger(base).drain_panes() > 0
+    resumed = restarter.run("agent", "v2", source, base, "consume")
+    assert resumed["outcome"] == "ran", resumed["detail"]
+    assert Ledger(base).verdict() == EXACT

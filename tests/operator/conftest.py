@@ -15,7 +15,7 @@ from tests.operator.scripted_kubeflow import ScriptedApplication
 from tests.support.apiserver import DRAINS, ApiServer, drain_body, new_namespaces
 from tests.support.waiting import eventually
 
-POOL = 70  # namespaces: one per test that uses the shared operator
+POOL = 90  # namespaces: one per test that uses the shared operator
 
 
 @dataclass

@@ -25,8 +25,9 @@ from tests.semantics.warm import Application, Batches, Event, Input, read_all, u
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
+@pytest.mark.parametrize("said", [DrainState.STALLED, DrainState.DRAINED])
 def test_a_drain_that_was_taken_back_is_not_called_drained(
-    application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+    said: DrainState, application: Callable[[], Application], spark: SparkSession, tmp_path: Path
 ) -> None:
     """Its request may still be in the store when the version that was drained starts again."""
     source, sink = Input(spark, tmp_path / "events"), Batches()
@@ -40,8 +41,8 @@ def test_a_drain_that_was_taken_back_is_not_called_drained(
     files = CheckpointFiles(SparkInternals(spark), f"file:{tmp_path}/checkpoints/q")
     restore(files, check_restorable(files, read_journal(files), discard_newer=False, accept_reuse=True))
     app = application()
-    stalled = replace(old, state=DrainState.STALLED, queries=tuple(replace(item, state=DrainState.STALLED) for item in old.queries))
-    app.channel.reports.write({old.drain_id: stalled.to_json()})
+    reported = replace(old, state=said, queries=tuple(replace(item, state=said) for item in old.queries))
+    app.channel.reports.write({old.drain_id: reported.to_json()})
     app.channel.requests.write({old.drain_id: DrainNotification(drain_id=old.drain_id, created_at=datetime.now(UTC)).to_json()})
     until(lambda: app._agent.gate.phase is Phase.HELD, "the drain to be taken up")
     app.start(source.stream().groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink)

@@ -118,6 +118,32 @@ def test_the_next_version_writes_files_to_another_folder(application: Begin, spa
     assert found == Counter(event.id for event in EVENTS)
 
 
+def test_the_next_version_writes_files_to_a_table(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """As to another folder: the log begins with entries of the batches that the table never saw; one that is not there yet is refused."""
+    events = Input(spark, tmp_path / "events")
+    found: Counter[int] = Counter()
+    with session_confs(spark, {"spark.sql.streaming.fileSink.log.compactInterval": "3"}):
+        for number in range(2):
+            events.add(*([event] for event in EVENTS[6 * number : 6 * number + 6]))
+            app = application()
+            writer = windows(events, seconds=10 + number).writeStream.format("parquet").queryName("q")
+            writer = writer.option("checkpointLocation", f"{app.base}/q")
+            if number == 0:
+                read_all(app.launch(writer.option("path", str(tmp_path / "first"))))
+            else:
+                with pytest.raises(EmptyStateError, match=r"table .*second`? does not exist yet.*create it first"):
+                    app.launch(writer, "second")
+                spark.sql(f"CREATE TABLE second (ids ARRAY<BIGINT>) USING parquet LOCATION '{tmp_path / 'second'}'")
+                read_all(app.launch(writer, "second"))
+            app.drain()
+            app.close()
+    for folder in ("first", "second"):
+        for row in spark.read.parquet(str(tmp_path / folder)).collect():
+            found.update(row.ids)
+    assert found == Counter(event.id for event in EVENTS[:12])
+    spark.sql("DROP TABLE second")
+
+
 def test_a_version_with_state_after_one_without(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """The query without state is continued as it is; what its next version needs is made when that starts, with that version's confs."""
     events, sink = Input(spark, tmp_path / "events"), Idempotent()

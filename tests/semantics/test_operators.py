@@ -58,3 +58,20 @@ def test_operator(case: Case, setting: str, application: Begin, spark: SparkSess
     assert Counter(last_of_each(sink.rows, case.mode)) == Counter(case.truth)
     assert Counter(sink.drained) == Counter(case.flushed)
     assert sink.panes == (1 if case.operators else 0)
+
+
+def test_state_with_a_time_to_live_is_seen_where_the_drain_comes_before_the_first_batch(
+    application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Only the first batch notes that it expires."""
+    (case,) = [case for case in CASES if case.name == "transformWithStateInPandas, state with a time to live"]
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])
+    events, clicks = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks")
+    events.add(*case.files)
+    app = application()
+    drain_id = app.ask()
+    query = app.start(case.build(events, clicks), Batches(), case.mode)
+    with app.user_waits():
+        answer = app.answer(drain_id, DrainState.REJECTED)
+    assert answer.reason == "StateWouldBeLost"
+    read_all(query, sum(map(len, case.files)))

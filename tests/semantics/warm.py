@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -148,9 +149,10 @@ class Application:
         writer = frame.writeStream.foreachBatch(sink).outputMode(mode).queryName(name).options(**options)
         return self.launch(writer.option("checkpointLocation", f"{self.base}/{name}"))
 
-    def launch(self, writer: DataStreamWriter) -> StreamingQuery:
+    def launch(self, writer: DataStreamWriter, table: str | None = None) -> StreamingQuery:
         """Start a writer as the hooks would."""
-        query = self._agent.start_query(self._internals, lambda: self._internals.capture(writer), writer.start)
+        start = writer.start if table is None else partial(writer.toTable, table)
+        query = self._agent.start_query(self._internals, lambda: self._internals.capture(writer, table=table), start)
         self._queries.append(query)
         return query
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -30,4 +31,28 @@ def test_a_lock_that_is_never_released_is_waited_for_a_while(tmp_path: Path, mon
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(StoreUnavailableError, match="is locked: a process has held"):
             store.read()
+    assert store.read().entries == {"a": "1"}
+
+
+def test_a_folder_that_cannot_be_looked_into_is_away(tmp_path: Path) -> None:
+    """The application that the agent lives in must not end for it."""
+    store = FileStore(tmp_path / ("x" * 300))  # no permission is another such error, but not for root
+    for look in (store.read, lambda: store.watch("", 0), lambda: store.write({"a": "1"})):
+        with pytest.raises(StoreUnavailableError, match="File name too long"):
+            look()
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is tried again and again."""
+    store = FileStore(tmp_path)
+    store.write({"a": "1"})
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("spark_drain_store.file.os.fsync", full)
+        with pytest.raises(StoreUnavailableError, match="No space left"):
+            store.write({"a": "2"})
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", "a"}
     assert store.read().entries == {"a": "1"}

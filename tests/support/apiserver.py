@@ -124,3 +124,14 @@ def drain_body(name: str = "drain", **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"applicationRef": reference, **spec},
     }
+
+
+def service_account(server: ApiServer, namespace: str, name: str, folder: Path) -> Path:
+    """Return a kubeconfig of a service account."""
+    config = yaml.safe_load(server.kubeconfig.read_text())
+    token = server.run_kubectl("create", "token", name, "-n", namespace).strip()
+    for user in config["users"]:
+        user["user"] = {"token": token}
+    path = folder / f"{name}.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path

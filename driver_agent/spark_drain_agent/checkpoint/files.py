@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["CheckpointFiles", "CheckpointIOError"]
+__all__ = ["CheckpointFiles", "CheckpointIOError", "nothing"]
+
+
+def nothing() -> None:
+    """Check nothing."""
 
 
 class CheckpointIOError(OSError):
@@ -24,6 +29,11 @@ class CheckpointFiles:
         Access to the JVM.
     root
         URI of the checkpoint folder.
+
+    Attributes
+    ----------
+    check_before_change
+        Called before anything is changed; raises where another driver has the checkpoint now (`checkpoint.lease`).
     """
 
     def __init__(self, internals: SparkInternals, root: str) -> None:
@@ -34,6 +44,7 @@ class CheckpointFiles:
         self._root = self._jvm.org.apache.hadoop.fs.Path(root)
         self._fs = self._root.getFileSystem(self._conf)
         self._internals = internals
+        self.check_before_change: Callable[[], None] = nothing
 
     @cached_property
     def _replacing(self) -> Any:
@@ -100,6 +111,7 @@ class CheckpointFiles:
 
     def write(self, name: str, text: str) -> None:
         """Create or replace a file; readers see the old or the new text, never a part."""
+        self.check_before_change()
         self._make_parent(name)
         stream = self._replacing.createAtomic(self._path(name), True)
         try:
@@ -111,10 +123,12 @@ class CheckpointFiles:
 
     def delete(self, name: str) -> None:
         """Remove a file or a whole folder; nothing happens where there is none."""
+        self.check_before_change()
         self._fs.delete(self._path(name), True)
 
     def move(self, source: str, target: str) -> None:
         """Rename a file or folder; the target must not exist (Hadoop would move *into* an existing folder)."""
+        self.check_before_change()
         if self.exists(target):
             raise CheckpointIOError(f"{self.uri(target)} exists already; {self.uri(source)} was not moved there")
         self._make_parent(target)
@@ -123,6 +137,7 @@ class CheckpointFiles:
 
     def copy(self, source: str, target: str) -> None:
         """Copy a file or a folder with all that is in it to a name that does not exist."""
+        self.check_before_change()
         self._make_parent(target)
         copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf)
         if not copied:

@@ -93,6 +93,8 @@ class Journal:
         Whether rows of the flush batch may be in the sink.
     earlier_sink_remembers
         Whether an earlier generation wrote to a sink that may remember batch ids.
+    discarded_ids
+        Highest id of the batches after an earlier drain that were given up when that was taken back; -1 where there were none.
     begun_by
         Digest of the version for which the empty state of the next generation was made, or "".
     """
@@ -123,6 +125,7 @@ class Journal:
     flush_may_be_taken: bool = True
     begun_by: str = ""
     earlier_sink_remembers: bool = False
+    discarded_ids: int = -1
     watermarks: tuple[str, ...] | None = None
     watermark_policy: str = ""
     given_up: bool = False
@@ -170,7 +173,7 @@ class Journal:
     @property
     def ids_are_remembered(self) -> bool:
         """Whether a sink that was written to up to now may remember batch ids."""
-        return self.earlier_sink_remembers or not self.sink_batch_ids.may_start_again
+        return self.earlier_sink_remembers or self.discarded_ids >= 0 or not self.sink_batch_ids.may_start_again
 
     @property
     def begins_empty(self) -> bool:

@@ -16,7 +16,7 @@ import uuid
 from dataclasses import dataclass
 
 from spark_drain_agent.agent_thread import as_agent
-from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.files import CheckpointFiles, nothing
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError
@@ -48,6 +48,10 @@ class Lease:
         self._released = threading.Event()
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
         files.write(_LEASE_FILE, self._text)
+        self._renewed_at = time.monotonic()
+        self.lost = False
+        """Whether another driver has taken the checkpoint over, because this process stood still for longer than its lease."""
+        files.check_before_change = self._check
         self._thread = threading.Thread(target=self._renew, name="spark-drain-lease", daemon=True)
         self._thread.start()
 
@@ -58,13 +62,29 @@ class Lease:
                 number += 1
                 try:
                     self._files.write(_HEARTBEAT_FILE, f"{self._run_id} {number}")
+                    self._renewed_at = time.monotonic()
+                except CheckpointLeasedError as error:
+                    LOG.warning("%s", error)
+                    return
                 except (*JavaError, OSError) as error:
                     LOG.warning("the lease on %s could not be renewed: %s", self._files.root, error)
+
+    def _check(self) -> None:
+        """Raise `CheckpointLeasedError` where others may have thought that this driver is gone, and one has acted on it."""
+        if not self.lost and time.monotonic() - self._renewed_at > self._seconds:
+            self.lost = _text(self._files, _LEASE_FILE) != self._text
+            self._renewed_at = time.monotonic()
+        if self.lost:
+            raise CheckpointLeasedError(
+                f"{self._files.root}: this driver stood still for longer than its lease, and another one has taken over"
+            )
 
     def fall_silent(self) -> None:
         """Leave the files to whoever has them now."""
         self._released.set()
         self._thread.join()
+        if self._files.check_before_change == self._check:
+            self._files.check_before_change = nothing
 
     def release(self) -> None:
         """Let others go on at once; a lease that this run has acquired anew since stays."""

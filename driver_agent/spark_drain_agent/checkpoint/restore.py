@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from spark_drain_agent.checkpoint.batch_ids import refuse_reuse
 from spark_drain_agent.checkpoint.fence import fence, metadata_to_go_on
@@ -72,6 +73,10 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
 
 def restore(files: CheckpointFiles, journal: Journal) -> Journal:
     """Put the archive back, behind the fence; safe to stop anywhere and to repeat."""
+    if journal.step is not JournalStep.RESTORING:
+        newest = Checkpoint(files).newest_offsets
+        if newest is not None and newest >= journal.first_batch_id:  # nobody knows where to
+            journal = replace(journal, discarded_ids=max(newest, journal.discarded_ids))
     journal = write_journal(files, journal.at(JournalStep.RESTORING))
     reached("restoring")
     fence(files, journal)

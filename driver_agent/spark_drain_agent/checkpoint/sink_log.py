@@ -21,7 +21,7 @@ class SinkLogError(Exception):
     """The folder's log ends where the next batch would be lost, or leave a gap; nothing was touched."""
 
 
-def prepare_sink_log(folder: CheckpointFiles, first_batch_id: int, merged_every: int) -> None:
+def prepare_sink_log(folder: CheckpointFiles, first_batch_id: int, merged_every: int, *, planned: bool) -> None:
     """Write the entries of batches without files that come before the first one, where the folder has no log yet.
 
     Parameters
@@ -32,14 +32,14 @@ def prepare_sink_log(folder: CheckpointFiles, first_batch_id: int, merged_every:
         Of the version that starts.
     merged_every
         How many entries Spark merges into one.
+    planned
+        Whether an earlier start has planned the first batch, so that its entry may be there.
 
     Raises
     ------
     SinkLogError
         The log is of other batches.
     """
-    if first_batch_id == 0:
-        return
     names = set(folder.names(_LOG))
     wanted = _entries(first_batch_id, merged_every)
     if names <= set(wanted):  # all of them, or some where a start was interrupted
@@ -48,7 +48,7 @@ def prepare_sink_log(folder: CheckpointFiles, first_batch_id: int, merged_every:
                 folder.write(f"{_LOG}/{name}", _EMPTY)
         return
     newest = max(_batches(names), default=-1)
-    if newest > first_batch_id:
+    if newest > first_batch_id or (newest == first_batch_id and not planned):
         raise SinkLogError(
             f"the log of the output folder {folder.uri('')} has batch {newest} already, so the sink would pass over batches "
             f"{first_batch_id} to {newest}: write to another folder"

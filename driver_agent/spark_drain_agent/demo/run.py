@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--keep", action="store_true", help="leave the folder with events, checkpoint and output for a look")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through what ends drivers and removes the folder
     folder = Path(tempfile.mkdtemp(prefix="spark-drain-demo-"))
     try:
         return _Story(folder, Screen(sys.stdout, 7)).tell()

@@ -256,8 +256,11 @@ class BeforeCommit:
             if not any(target.stopped for target in planned.targets):
                 raise
             return False
-        for target in planned.targets:
-            target.check_checkpoint()
+        try:
+            for target in planned.targets:
+                target.check_checkpoint()
+        except PlanRejectedError as error:
+            raise DrainEndedError(DrainState.REJECTED, error.reason, str(error)) from error
         return not any(target.stopped for target in planned.targets)
 
     def _wait_until_settled(self, planned: _Planned, first: list[UncommittedQuery]) -> None:

@@ -22,7 +22,7 @@ from spark_drain_agent.planning.output_paths import query_folder
 from spark_drain_agent.planning.plan import QueryPlan
 from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.flush_in_place import flush_running, running_flush_obstacle
-from spark_drain_agent.queries.flush_launch import application
+from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError, application
 from spark_drain_agent.queries.freeze import FrozenQuery, terminate
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.live_query import LiveQuery
@@ -33,6 +33,14 @@ __all__ = ["CommittedQuery", "DrainUndoneError"]
 
 class DrainUndoneError(Exception):
     """Somebody has taken the drain of this query back by hand; the message has the way out."""
+
+    @classmethod
+    def of(cls, tracked: TrackedQuery) -> DrainUndoneError:
+        """Return the error of a query whose checkpoint is not as the drain has left it."""
+        return cls(
+            f"this drain was taken back at {tracked.location} with `recover`, `resume` or a backup, so it will not be done: remove its "
+            "request (delete the PipelineDrain, or `drain cleanup --all`), and start the application again"
+        )
 
 
 class CommittedQuery:
@@ -114,10 +122,8 @@ class CommittedQuery:
         self._report = replace(self._report, state=DrainState.FLUSHING, message="")
         pending = read_journal(files)
         if pending is not None and pending.drain_id == self._drain_id and pending.taken_back:
-            raise DrainUndoneError(
-                f"this drain was taken back at {files.root} with `recover` or `resume`, so it will not be done: remove its request (delete "
-                "the PipelineDrain, or `drain cleanup --all`), and start the application again"
-            )
+            raise DrainUndoneError.of(tracked)
+        self._refuse_another_version(pending if pending is not None and pending.drain_id == self._drain_id else None)
         if pending is not None and not pending.over:
             self._hold_lease()
         if self.depends_on and not self._followed:
@@ -145,6 +151,18 @@ class CommittedQuery:
             self._lease.release()
             self._lease = None
 
+    def _refuse_another_version(self, pending: Journal | None) -> None:
+        """Leave a drain that another version was asked for to that version, also before its flush is logged."""
+        if self._options.mode == "Stop" or (pending is not None and pending.over):
+            return
+        meant = self._report.fingerprint or (pending.fingerprint if pending is not None else "")
+        if meant and meant != self._tracked.fingerprint:
+            raise RecoveryNeedsPreviousVersionError(
+                f"{self.label}: drain {self._drain_id} is past its point of no return, was begun with another version of the application, "
+                "and is not finished: start that version once, it finishes the drain and stops. If that version is lost: `python -m "
+                "spark_drain_agent recover`, or, where that finds nothing to give up, remove the drain's request"
+            )
+
     def _planned(self) -> QueryPlan:
         if self._plan is None:
             self._plan = planned(self._tracked, self._options)
@@ -152,7 +170,8 @@ class CommittedQuery:
         return self._plan
 
     def _hold_lease(self) -> None:
-        self._lease = self._lease or acquire_lease(self._tracked.checkpoint_files(), self._tracked.internals)
+        if self._lease is None or self._lease.lost:
+            self._lease = acquire_lease(self._tracked.checkpoint_files(), self._tracked.internals)
 
     def _follow(self, checkpoint: Checkpoint) -> None:
         """Read on first; the journal of a crash in the flush says that it was done."""
@@ -204,6 +223,7 @@ class CommittedQuery:
         if before is not None and before.step is JournalStep.DONE and before.begins_empty and batch_id == before.first_batch_id - 1:
             return None  # no batch since the last drain
         self._hold_lease()
+        discarded_ids = before.discarded_ids if before is not None else -1
         return prepare(
             tracked.checkpoint_files(),
             Journal(
@@ -218,7 +238,7 @@ class CommittedQuery:
                 watermarks=tracked.watermarks(),
                 watermark_policy=checkpoint.offsets(batch_id).metadata.get("conf", {}).get(WATERMARK_POLICY, ""),
                 metadata=metadata,
-                fingerprint=tracked.fingerprint(),
+                fingerprint=tracked.fingerprint,
                 spark_version=tracked.internals.spark_version,
                 application=tracked.internals.application_id,
                 generation=tracked.generation() + 1,
@@ -229,10 +249,11 @@ class CommittedQuery:
                 side_output_format=options.side_output_format,
                 state_export=self._folder(options.state_export_path, metadata) if options.state_export_path and plan.operators else "",
                 state_rows=self._rows_before,
-                first_batch_id=plan.first_batch_id(batch_id),
+                first_batch_id=plan.first_batch_id(batch_id, discarded_ids),
                 sink_folder=tracked.sink_folder(),
                 batch_ids=plan.batch_ids.name,
                 flush_may_be_taken=plan.flushes_to_sink,
                 earlier_sink_remembers=before is not None and before.ids_are_remembered,
+                discarded_ids=discarded_ids,
             ),
         )

@@ -6,10 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spark_drain_store import DrainOptions, DrainReport, DrainState, reasons
+from spark_drain_store import DrainOptions, DrainReport, DrainState, QueryReport, reasons
 
+from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.drain.after_commit import AfterCommit
-from spark_drain_agent.drain.committed_query import CommittedQuery
+from spark_drain_agent.drain.committed_query import CommittedQuery, DrainUndoneError
 from spark_drain_agent.drain.ended import DrainEndedError
 from spark_drain_agent.drain.host import POLL_SECONDS, DrainHost
 from spark_drain_agent.drain.phases import Finished
@@ -41,8 +42,10 @@ class InheritedDrain:
         self._host, self._request, self._reporter, self._inherited = host, request, reporter, inherited
         queries = inherited.queries if inherited is not None else ()
         self._after = AfterCommit(request, reporter, kept=queries)
+        self._drained = {query.checkpoint_location: query for query in queries if query.state == DrainState.DRAINED}
         self._missing = {query.checkpoint_location for query in queries if query.state != DrainState.DRAINED}
         self._depends_on = {query.checkpoint_location: query.depends_on for query in queries}
+        self._fingerprints = {query.checkpoint_location: query.fingerprint for query in queries}
         self._offered: list[TrackedQuery] = []
 
     @property
@@ -53,6 +56,10 @@ class InheritedDrain:
     def offer(self, tracked: TrackedQuery) -> None:
         """Take a query that was kept from starting, in the user's thread, to finish its checkpoint."""
         self._offered.append(tracked)
+        said = self._drained.get(tracked.location or "")
+        if said is not None and _was_taken_back(tracked, said, self._request.drain_id):
+            LOG.warning("drain %s: %s is not as it was left", self._request.drain_id, tracked.label)
+            self._reporter.change(state=DrainState.STALLED, reason=reasons.DRAIN_UNDONE, message=str(DrainUndoneError.of(tracked)))
 
     def finish(self, options: DrainOptions) -> Finished:
         """Finish what the earlier run began.
@@ -80,7 +87,8 @@ class InheritedDrain:
         return Finished(options, self._after.reports, dict(self._host.internals.executors()))
 
     def _finish(self, tracked: TrackedQuery, options: DrainOptions) -> None:
-        report = replace(describe_query(tracked), depends_on=self._depends_on.get(tracked.key, ()))
+        depends_on, fingerprint = self._depends_on.get(tracked.key, ()), self._fingerprints.get(tracked.key, "")
+        report = replace(describe_query(tracked), depends_on=depends_on, fingerprint=fingerprint)
         target = CommittedQuery(tracked, options, self._request.drain_id, report)
         self._after.add(target)
         self._after.finish(target)
@@ -97,6 +105,14 @@ class InheritedDrain:
         if self._reporter.report.state is not DrainState.STALLED:
             LOG.warning("drain %s: %s", self._request.drain_id, message)
             self._reporter.change(state=DrainState.STALLED, reason=reasons.QUERY_NOT_STARTED, message=message, queries=self._after.reports)
+
+
+def _was_taken_back(tracked: TrackedQuery, said: QueryReport, drain_id: str) -> bool:
+    """Return whether a checkpoint that a report calls drained is another one now: an archive or a backup was put back."""
+    if not said.archive and said.flush_batch_id is None:
+        return False  # the drain has left it as it was
+    journal = read_journal(tracked.checkpoint_files())
+    return journal is None or journal.drain_id != drain_id or journal.taken_back
 
 
 def _next(offered: list[TrackedQuery], depends_on: Mapping[str, tuple[str, ...]], missing: set[str]) -> TrackedQuery | None:

@@ -132,6 +132,8 @@ class Drain:
         """Return whether main stopped Spark before the drain could hold it: what Spark refuses then is no answer to the request."""
         if isinstance(error, DrainEndedError) and error.reason in (reasons.WITHDRAWN, reasons.DEADLINE_EXCEEDED):
             return False
+        if self._host.internals.jvm_ended:
+            return True
         return isinstance(error, SparkStoppedError) or (not self._beyond_return and self._host.internals.stopped)
 
     def _forget_ended(self) -> None:

@@ -39,7 +39,8 @@ class UncommittedQuery:
         self._tracked, self._options = tracked, options
         self._plan = planned(tracked, options)
         self._frozen: FrozenQuery | None = None
-        self._report = replace(describe_planned(describe_query(tracked), self._plan), state="Running")
+        self._state_seen = tracked.location is not None and tracked.checkpoint().newest_commit is not None
+        self._report = replace(describe_planned(describe_query(tracked), self._plan), state="Running", fingerprint=tracked.fingerprint)
         self._warnings = self._report.warnings
 
     @property
@@ -138,10 +139,21 @@ class UncommittedQuery:
             self.thaw()
 
     def check_checkpoint(self) -> None:
-        """Refuse checkpoint formats that the later steps would not understand."""
+        """Refuse checkpoint formats that the later steps would not understand, and state that was not there yet when it was planned.
+
+        Raises
+        ------
+        PlanRejectedError
+            The state has a time to live, as only its first batch has noted.
+        UnknownCheckpointFormatError
+            The logs are of a later Spark.
+        """
         checkpoint = self._tracked.checkpoint() if self._tracked.location else None
         if checkpoint is not None and checkpoint.newest_commit is not None:
             checkpoint.watermark_after(checkpoint.newest_commit)
+        if not self._state_seen and any(operator.name.startswith("TransformWithState") for operator in self._plan.operators):
+            self._plan = planned(self._tracked, self._options)
+            self._state_seen = True
 
     def thaw(self) -> None:
         """Undo `freeze`."""

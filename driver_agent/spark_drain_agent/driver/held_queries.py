@@ -14,12 +14,14 @@ from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["HeldQueries"]
 
 
 class _Host(Protocol):
     gate: Gate
+    internals: SparkInternals
     registry: QueryRegistry
 
     @property
@@ -87,10 +89,13 @@ class HeldQueries:
         """Return what ``start()`` returns in the place of a query that is kept from starting."""
         drain = self._host.drain
         same = drain.query_id_at(tracked.location) if drain is not None and tracked.location is not None else None
-        made = HeldQuery(tracked.captured.query_name, self._host.gate, same or "")
+        made = HeldQuery(tracked.captured.query_name, self._host.gate, self._over, same or "")
         with self._lock:
             self._stand_ins[made.id] = (tracked, made)
         return made
+
+    def _over(self, stopped: bool) -> bool:
+        return self._host.internals.jvm_ended or (stopped and self._host.told_to_end)
 
     def forget_stand_ins(self) -> None:
         """Take note that the application starts queries again."""

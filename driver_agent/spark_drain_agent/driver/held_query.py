@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -11,6 +13,8 @@ from spark_drain_agent.agent_thread import in_callback
 from spark_drain_agent.gate import Gate, Phase
 
 __all__ = ["HeldQuery", "HeldQueryError"]
+
+_LOOK_SECONDS = 0.5
 
 
 class HeldQueryError(RuntimeError):
@@ -26,13 +30,18 @@ class HeldQuery(StreamingQuery):
         The query's name, or "".
     gate
         Opens when the drain's notification is gone.
+    over
+        Whether the driver ends although it is held, given whether the application has stopped the query: the JVM is gone, or a signal has
+        told the program to end.
     query_id
         Id of the query that was drained from the same checkpoint, "" where that is not known.
     """
 
-    def __init__(self, name: str, gate: Gate, query_id: str = "") -> None:
+    def __init__(self, name: str, gate: Gate, over: Callable[[bool], bool], query_id: str = "") -> None:
         self._name = name
         self._gate = gate
+        self._over = over
+        self._stopped = False
         self._run_id = str(uuid.uuid4())
         self._id = query_id or self._run_id
 
@@ -56,15 +65,24 @@ class HeldQuery(StreamingQuery):
 
     @property
     def isActive(self) -> bool:  # noqa: N802  # pyspark's name
-        """True until the drain lets the driver go."""
-        return self._gate.phase is Phase.HELD
+        """True until the drain lets the driver go, or the driver ends."""
+        return self._gate.phase is Phase.HELD and not self._over(self._stopped)
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
         """Wait until the drain lets the driver go; without a limit only where the drain does not wait for the caller."""
         if timeout is None:
             self._refuse_endless_wait()
-        opened = self._gate.wait_while(Phase.HELD, timeout)
-        return None if timeout is None else opened
+        ended = self._wait(timeout)
+        return None if timeout is None else ended
+
+    def _wait(self, timeout: float | None = None) -> bool:
+        give_up = None if timeout is None else time.monotonic() + timeout
+        while self.isActive:
+            left = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
+            if left <= 0:
+                return False
+            self._gate.wait_while(Phase.HELD, left)
+        return True
 
     @property
     def status(self) -> dict[str, Any]:
@@ -84,7 +102,7 @@ class HeldQuery(StreamingQuery):
     def processAllAvailable(self) -> None:  # noqa: N802  # pyspark's name
         """Wait until the drain lets the driver go; only where the drain does not wait for the caller."""
         self._refuse_endless_wait()
-        self._gate.wait_while(Phase.HELD)
+        self._wait()
 
     def _refuse_endless_wait(self) -> None:
         if in_callback() and self.isActive:
@@ -94,7 +112,8 @@ class HeldQuery(StreamingQuery):
             )
 
     def stop(self) -> None:
-        """Do nothing: there is nothing to stop."""
+        """Take note of it; nothing runs."""
+        self._stopped = True
 
     def explain(self, extended: bool = False) -> None:  # noqa: ARG002  # pyspark's signature
         """Say that nothing runs."""

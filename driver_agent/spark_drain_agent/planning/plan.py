@@ -148,11 +148,12 @@ class QueryPlan:
     batch_ids_restart: bool = False
     batch_ids: BatchIds = BatchIds.UNKNOWN
 
-    def first_batch_id(self, newest_commit: int) -> int:
-        """Return the id of the next version's first batch, the first one that the sink has not seen."""
+    def first_batch_id(self, newest_commit: int, discarded_ids: int = -1) -> int:
+        """Return the id of the next version's first batch, the first one that no sink has seen (`Journal.discarded_ids`)."""
         if self.batch_ids_restart:
             return 0
-        return newest_commit + (2 if self.flushes_to_sink else 1)
+        follows = newest_commit + (2 if self.flushes_to_sink else 1)
+        return max(follows, discarded_ids + 1) if self.checkpoint_policy == "Reseed" else follows
 
 
 def check_options(options: DrainOptions) -> None:

@@ -89,10 +89,14 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         return empty_store(internals, confs, folder)
 
-    version = NextVersion(tracked.fingerprint(), tracked.watermarks(), running, lambda: pinned_confs(internals), stores, make_empty)
+    version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, lambda: pinned_confs(internals), stores, make_empty)
     try:
-        if folder := tracked.next_sink_folder():
-            prepare_sink_log(files.elsewhere(folder), journal.first_batch_id, int(internals.session_conf(_MERGED_EVERY, "10")))
+        folder, first = tracked.next_sink_folder(), journal.first_batch_id
+        if folder is None and first > 0:
+            raise SinkLogError(f"table {tracked.captured.table} does not exist yet, and its files' log cannot begin there: create it first")
+        if folder:
+            merged_every = int(internals.session_conf(_MERGED_EVERY, "10"))
+            prepare_sink_log(files.elsewhere(folder), first, merged_every, planned=files.exists(f"offsets/{first}"))
         begin_generation(files, journal, version)
     except (EmptyStateError, SinkLogError, UnsupportedSparkError) as error:
         raise EmptyStateError(

@@ -46,7 +46,7 @@ def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
     """Return the check that this version of the query is the one whose flush batch is pending."""
 
     def check(journal: Journal) -> None:
-        if tracked.fingerprint() != journal.fingerprint:
+        if tracked.fingerprint != journal.fingerprint:
             raise RecoveryNeedsPreviousVersionError(
                 f"{tracked.label}: the flush of drain {journal.drain_id} was planned by another version of the application (Spark "
                 f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "

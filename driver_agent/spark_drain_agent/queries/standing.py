@@ -50,9 +50,10 @@ class Past:
 def forgotten(queries: Sequence[Past]) -> list[bool]:
     """Return of each query, oldest first, whether it matters no more.
 
-    A query is superseded by a later one on its checkpoint. One that has ended is so by a later one of its name too, wherever that has
-    its checkpoint, and matters no more when it ran to its end with a temporary checkpoint, which went with it, or without state, unless it
-    is the newest one. Of those that the application has stopped only the newest few are worth mentioning.
+    A query is superseded by a later one on its checkpoint. One that failed or was stopped is so by a later one of its name too, wherever
+    that has its checkpoint. One that ran to its end matters no more with a temporary checkpoint, which went with it, or without state,
+    unless it is the newest one; with state it does, whatever names others have: what is open in it is to be emitted. Of those that the
+    application has stopped only the newest few are worth mentioning.
     """
     return [
         (query.standing in (Standing.FINISHED, Standing.FAILED, Standing.STOPPED) and _is_over(query, queries[index + 1 :]))
@@ -62,8 +63,8 @@ def forgotten(queries: Sequence[Past]) -> list[bool]:
 
 
 def _is_over(query: Past, later: Sequence[Past]) -> bool:
-    if query.standing is Standing.FINISHED and (query.location is None or (not query.keeps_state and later)):
-        return True
+    if query.standing is Standing.FINISHED:
+        return query.location is None or (not query.keeps_state and bool(later))
     if query.standing is Standing.STOPPED and len(later) >= _MENTIONED:
         return True
     return bool(query.name) and any(other.name == query.name for other in later)

@@ -20,7 +20,7 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
 from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.relations import read_from, written_to
 from spark_drain_agent.spark_internals.session import SparkInternals
-from spark_drain_agent.spark_internals.sinks import writes_files
+from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -173,8 +173,10 @@ class TrackedQuery:
             return ""
         return self.internals.qualified(self.live.sink.location)
 
-    def next_sink_folder(self) -> str:
-        """Return what `sink_folder` will be once the query runs; a table's is not looked up."""
+    def next_sink_folder(self) -> str | None:
+        """Return what `sink_folder` will be once the query runs; None for that of a table that its start makes."""
+        if self.captured.table is not None:
+            return table_folder(self.internals, self.captured.table, self.captured.source)
         path = self.captured.path or self.captured.option("path")
         return self.internals.qualified(path) if path and writes_files(self.internals, self.captured.source) else ""
 
@@ -182,9 +184,12 @@ class TrackedQuery:
         """Return where the query writes to and where it reads from."""
         return written_to(self.internals, self.captured, self.live.sink), read_from(self.internals, self.captured)
 
+    @cached_property
     def fingerprint(self) -> str:
-        """Return a digest of the plan, equal for the same version of the application."""
-        return fingerprint(self.internals.analyzed_text(self.captured), self.internals.spark_version)
+        """Digest of plan, Python functions, sink and output mode, equal for the same version of the application."""
+        captured = self.captured
+        text = f"{captured.output_mode} {captured.source} {self.internals.analyzed_text(captured)}"
+        return fingerprint(text, self.internals.spark_version)
 
     def watermarks(self) -> tuple[str, ...]:
         """Return a digest of each watermark of the plan: its column, how that is made, and its delay."""

@@ -6,15 +6,19 @@ shows of a Python function only its name.
 
 from __future__ import annotations
 
+import hashlib
+import pickletools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["python_functions", "source_options", "whole_text"]
+__all__ = ["code_digest", "python_functions", "source_options", "whole_text"]
 
 _ALL_FIELDS = 2**31 - 1
+_LAYOUT = frozenset({"BINGET", "BINPUT", "FRAME", "GET", "LONG_BINGET", "LONG_BINPUT", "MEMOIZE", "PROTO", "PUT"})
+_BROADCAST = b"pyspark.core.broadcast\x94\x8c\x08_from_id"
 
 
 def whole_text(plan: Any) -> str:
@@ -41,23 +45,35 @@ def source_options(plan: Any) -> Iterator[str]:
             yield str(sorted((str(key), str(given[key])) for key in given))
 
 
-def python_functions(internals: SparkInternals, plan: Any) -> Iterator[int]:
+def python_functions(internals: SparkInternals, plan: Any) -> Iterator[str]:
     """Return a digest of the code of each Python function that a logical plan calls, top down."""
     pattern = internals.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
     if plan.containsPattern(pattern):
         for expression in _items(plan.expressions()):
-            yield from _functions(expression, pattern)
+            yield from _functions(internals, expression, pattern)
         for child in _items(plan.children()):
             yield from python_functions(internals, child)
 
 
-def _functions(expression: Any, pattern: Any) -> Iterator[int]:
+def _functions(internals: SparkInternals, expression: Any, pattern: Any) -> Iterator[str]:
     if not expression.containsPattern(pattern):
         return
     if str(expression.getClass().getSimpleName()).startswith("Python"):
-        yield int(expression.func().command().hashCode())
+        yield code_digest(bytes(expression.func().command().toArray(internals.jvm.scala.reflect.ClassTag.Byte())))
     for child in _items(expression.children()):
-        yield from _functions(child, pattern)
+        yield from _functions(internals, child, pattern)
+
+
+def code_digest(pickled: bytes) -> str:
+    """Return a digest of a pickled function that is equal for equal code of two runs.
+
+    Of the pickle's constants, whatever their order: that of a set changes from run to run. A function so large that Spark broadcasts it
+    is not looked into.
+    """
+    if _BROADCAST in pickled:
+        return "broadcast"
+    constants = sorted(repr(argument) for operation, argument, _ in pickletools.genops(pickled) if operation.name not in _LAYOUT)
+    return hashlib.sha256("\n".join(constants).encode()).hexdigest()[:16]
 
 
 def _items(sequence: Any) -> Iterator[Any]:

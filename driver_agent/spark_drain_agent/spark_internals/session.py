@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
-from spark_drain_agent.spark_internals.plan_text import whole_text
+from spark_drain_agent.spark_internals.plan_text import python_functions, whole_text
 from spark_drain_agent.spark_internals.relaunch import relaunching
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -34,6 +35,8 @@ _CHECKPOINT_MANAGERS = (
     "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager",
 )
 _POLL_SECONDS = 0.02
+_CONNECT_SECONDS = 1.0
+_PARENT = os.getppid()
 _SESSIONS = ("org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.SparkSession")
 
 
@@ -115,9 +118,12 @@ class SparkInternals:
 
     @property
     def jvm_ended(self) -> bool:
-        """Whether the JVM that this process has started is gone; False where the JVM has started this process."""
-        process = getattr(self.context._gateway, "proc", None)
-        return process is not None and process.poll() is not None
+        """Whether Spark's JVM is gone: the one that this process has started, or the one that has started it (spark-submit)."""
+        gateway: Any = self.context._gateway
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            return process.poll() is not None
+        return os.getppid() != _PARENT and not _listens(gateway.gateway_parameters.address, gateway.gateway_parameters.port)
 
     def manages(self, streams: StreamingQueryManager) -> bool:
         """Return whether this is the manager of the session's queries."""
@@ -253,8 +259,9 @@ class SparkInternals:
     # -- plans ---------------------------------------------------------------------------------------------------------------------
 
     def analyzed_text(self, captured: CapturedWriter) -> str:
-        """Return the analyzed logical plan and schema as text; contains ids that differ from run to run."""
-        return whole_text(captured.dataset.queryExecution().analyzed()) + str(captured.dataset.schema().json())
+        """Return the analyzed logical plan, its functions and schema as text; contains ids that differ from run to run."""
+        plan = captured.dataset.queryExecution().analyzed()
+        return f"{whole_text(plan)}{list(python_functions(self, plan))}{captured.dataset.schema().json()}"
 
     def stateful_operators(self, captured: CapturedWriter) -> list[LogicalOperator]:
         """Return the operators of the plan that keep state between batches, top down."""
@@ -309,3 +316,11 @@ class SparkInternals:
         listed = self.context._jsc.sc().statusStore().executorList(True)
         found = [listed.apply(index) for index in range(listed.size())]
         return [(str(item.id()), str(item.hostPort()).rsplit(":", 1)[0]) for item in found if str(item.id()) != "driver"]
+
+
+def _listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), _CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True

@@ -11,7 +11,12 @@ from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["discard_once_at", "unwritable", "write_once_at", "writes_files"]
+__all__ = ["discard_once_at", "table_folder", "unwritable", "write_once_at", "writes_files"]
+
+_DELTA = "org.apache.spark.sql.delta.sources.DeltaDataSource"
+_SESSION_CATALOG = "spark_catalog"
+_DATA_SOURCES = "org.apache.spark.sql.execution.datasources"
+_FILE_FORMAT, _FILE_SOURCE = f"{_DATA_SOURCES}.FileFormat", f"{_DATA_SOURCES}.v2.FileDataSourceV2"
 
 
 def write_once_at(
@@ -48,9 +53,30 @@ def writes_files(internals: SparkInternals, data_format: str) -> bool:
         provider = jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(data_format, internals.sql_conf())
     except JavaError:
         return False
-    package = "org.apache.spark.sql.execution.datasources"
-    kinds = (f"{package}.FileFormat", f"{package}.v2.FileDataSourceV2")
+    kinds = (_FILE_FORMAT, _FILE_SOURCE)
     return any(jvm.java.lang.Class.forName(kind).isAssignableFrom(provider) for kind in kinds)
+
+
+def table_folder(internals: SparkInternals, table: str, data_format: str) -> str | None:
+    """Return the URI of the folder of a table in one of Spark's file formats, "" for any other table.
+
+    None for one that does not exist yet, and that a query in that format will make.
+    """
+    state = internals.session_state()
+    try:
+        parts = state.sqlParser().parseMultipartIdentifier(table)
+        *catalogs, schema, name = (str(parts.apply(index)) for index in range(parts.size()))
+        if catalogs not in ([], [_SESSION_CATALOG]):
+            return ""
+        jvm, catalog = internals.jvm, state.catalog()
+        identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, jvm.scala.Option.apply(schema))
+        if not catalog.tableExists(identifier):
+            return None if writes_files(internals, data_format) else ""
+        found = catalog.getTableMetadata(identifier)
+        provider = found.provider()
+        return str(found.location().toString()) if provider.isDefined() and writes_files(internals, str(provider.get())) else ""
+    except JavaError:
+        return ""
 
 
 def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format: str) -> str:
@@ -60,13 +86,14 @@ def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format:
     try:
         provider = source.lookupDataSource(data_format, internals.sql_conf()).getDeclaredConstructor(internals.array(jvm.java.lang.Class))
         instance = provider.newInstance(internals.array(jvm.java.lang.Object))
-        if hasattr(instance, "fallbackFileFormat"):
+        if jvm.java.lang.Class.forName(_FILE_SOURCE).isInstance(instance):
             fallback = instance.fallbackFileFormat().getDeclaredConstructor(internals.array(jvm.java.lang.Class))
             instance = fallback.newInstance(internals.array(jvm.java.lang.Object))
     except JavaError:
         return "this Spark does not know it"
-    if not jvm.java.lang.Class.forName("org.apache.spark.sql.execution.datasources.FileFormat").isInstance(instance):
-        return ""
+    if not jvm.java.lang.Class.forName(_FILE_FORMAT).isInstance(instance):
+        known = str(instance.getClass().getName()) == _DELTA
+        return "" if known else "only delta and file formats (parquet, orc, json, csv, text, avro) can be used"
     schema = captured.dataset.schema()
     refused = [
         f"{field.name()} {field.dataType().simpleString()}"

@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
+from spark_drain_agent.milestones import LOG
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.live_tables import source_name
-from spark_drain_agent.spark_internals.offsets import covers
+from spark_drain_agent.spark_internals.offsets import covers, narrowed
 from spark_drain_agent.spark_internals.reflection import private_field
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.table_sources import has_end, table_goal
@@ -65,8 +67,7 @@ def goal_of(internals: SparkInternals, source: Any, planned: str | None) -> Sour
         return _OffsetGoal(None if latest is None else str(latest.json()), str(source.initialOffset().json()))
     if planned is None:  # Kafka's first offset can only be asked for by the query's own thread, which makes a batch of an empty topic, too
         return None
-    everything = internals.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable()
-    return _OffsetGoal(str(source.latestOffset(source.deserializeOffset(planned), everything).json()), None)
+    return _PartitionsGoal(internals, source, planned)
 
 
 def _kind(source: Any) -> str:
@@ -79,6 +80,30 @@ class _OffsetGoal:
 
     def reached(self, planned: str | None, committed: str | None) -> bool:  # noqa: ARG002  # the protocol's
         return covers(committed or self._first, self._latest)
+
+
+class _PartitionsGoal:
+    """What every partition held; those that are deleted meanwhile count no more."""
+
+    def __init__(self, internals: SparkInternals, source: Any, planned: str) -> None:
+        self._source, self._planned = source, planned
+        self._everything = internals.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable()
+        self._latest = self._now()
+        self._asked_at = time.monotonic()
+
+    def _now(self) -> str:
+        return str(self._source.latestOffset(self._source.deserializeOffset(self._planned), self._everything).json())
+
+    def reached(self, planned: str | None, committed: str | None) -> bool:  # noqa: ARG002  # the protocol's
+        if covers(committed, self._latest):
+            return True
+        if time.monotonic() - self._asked_at > _LIST_AGAIN_SECONDS:
+            self._asked_at = time.monotonic()
+            try:
+                self._latest = narrowed(self._latest, self._now())
+            except JavaError as error:
+                LOG.info("%s does not say how far its data goes: %s", source_name(self._source), in_words(error))
+        return covers(committed, self._latest)
 
 
 class _FilesGoal:

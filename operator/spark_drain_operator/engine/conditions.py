@@ -18,7 +18,9 @@ __all__ = [
     "MAX_MESSAGE",
     "NOT_STALLED",
     "NOT_YET",
+    "RECONCILE_FAILED",
     "RECONCILING",
+    "RESTORED",
     "STALLED",
     "SUCCEEDED",
     "Condition",
@@ -37,6 +39,8 @@ INVALID_SPEC: Final = "InvalidSpec"
 IN_PROGRESS: Final = "InProgress"
 NOT_YET: Final = "NotYet"
 NOT_STALLED: Final = "NotStalled"
+RECONCILE_FAILED: Final = "ReconcileFailed"
+RESTORED: Final = "Restored"
 
 MAX_MESSAGE: Final = 4096
 _NOT_A_REASON = re.compile(r"[^A-Za-z0-9_]+")

@@ -59,6 +59,10 @@ class Kind(ABC, Generic[SpecT, StatusT, PassT]):
         """Return the ending of an object that this operator does not serve, before anything is read or written for it."""
 
     @abstractmethod
+    def overdue(self, body: Mapping[str, Any], spec: SpecT, status: StatusT) -> Ending | None:
+        """Return how an object ends whose passes keep failing, where it has waited long enough; nothing is read for it."""
+
+    @abstractmethod
     def observe(self, body: dict[str, Any], spec: SpecT, status: StatusT) -> PassT:
         """Read what one pass needs, and note in the status what was seen."""
 

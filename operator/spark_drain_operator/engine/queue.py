@@ -17,19 +17,24 @@ class DelayedQueue(Generic[Key]):
     """Deduplicating delayed queue, safe between threads.
 
     A key that is added while a worker has it comes back when that worker is done: a change is never lost, and never handled twice at
-    the same time. Of several times for one key the earliest wins.
+    the same time. Of several times for one key the earliest wins. Of the keys whose time has come, those of the lowest rank go first.
 
     Parameters
     ----------
     clock
         Seconds that only grow; for tests.
+    rank
+        How urgent a key is; 0 is most urgent. Asked when the key's time comes, and again when it is added once more.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, rank: Callable[[Key], int] = lambda _: 0) -> None:
         self._clock = clock
+        self._rank = rank
         self._changed = threading.Condition()
         self._due: dict[Key, float] = {}
-        self._heap: list[tuple[float, int, Key]] = []
+        self._waiting: list[tuple[float, int, Key]] = []
+        self._turn: dict[Key, tuple[int, int]] = {}
+        self._ready: list[tuple[tuple[int, int], Key]] = []
         self._order = 0
         self._working: set[Key] = set()
         self._closed = False
@@ -38,38 +43,53 @@ class DelayedQueue(Generic[Key]):
         """Let a key be handled in that many seconds, or earlier where it already is to be."""
         with self._changed:
             due = self._clock() + after
-            if key in self._due and self._due[key] <= due:
-                return
-            self._due[key] = due
-            if key not in self._working:
-                self._push(key)
+            if key in self._turn:
+                if self._rank(key) < self._turn[key][0]:
+                    self._push_ready(key)
+            elif key not in self._due or due < self._due[key]:
+                self._due[key] = due
+                if key not in self._working:
+                    self._push_waiting(key)
 
-    def _push(self, key: Key) -> None:
+    def _push_waiting(self, key: Key) -> None:
         self._order += 1
-        heapq.heappush(self._heap, (self._due[key], self._order, key))
+        heapq.heappush(self._waiting, (self._due[key], self._order, key))
+        self._changed.notify()
+
+    def _push_ready(self, key: Key) -> None:
+        self._order += 1
+        self._turn[key] = (self._rank(key), self._order)
+        heapq.heappush(self._ready, (self._turn[key], key))
         self._changed.notify()
 
     def get(self) -> Key | None:
         """Wait for a key and take it; None when the queue is closed."""
         with self._changed:
             while not self._closed:
-                while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
-                    heapq.heappop(self._heap)  # overtaken by an earlier time, and taken
-                wait = self._heap[0][0] - self._clock() if self._heap else None
-                if wait is not None and wait <= 0:
-                    _, _, key = heapq.heappop(self._heap)
-                    del self._due[key]
-                    self._working.add(key)
-                    return key
-                self._changed.wait(wait)
+                self._admit()
+                while self._ready:
+                    turn, key = heapq.heappop(self._ready)
+                    if self._turn.get(key) == turn:  # else it was overtaken by a more urgent turn of its own
+                        del self._turn[key]
+                        self._working.add(key)
+                        return key
+                self._changed.wait(self._waiting[0][0] - self._clock() if self._waiting else None)
             return None
+
+    def _admit(self) -> None:
+        """Let those whose time has come take their turn."""
+        while self._waiting and self._waiting[0][0] <= self._clock():
+            due, _, key = heapq.heappop(self._waiting)
+            if self._due.get(key) == due and key not in self._working:  # else overtaken by an earlier time, and taken
+                del self._due[key]
+                self._push_ready(key)
 
     def done(self, key: Key) -> None:
         """Give a key back."""
         with self._changed:
             self._working.discard(key)
             if key in self._due:
-                self._push(key)
+                self._push_waiting(key)
 
     def close(self) -> None:
         """Let every worker end."""
@@ -80,4 +100,4 @@ class DelayedQueue(Generic[Key]):
     def __len__(self) -> int:
         """Return how many keys wait."""
         with self._changed:
-            return len(self._due)
+            return len(self._due) + len(self._turn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any, Generic
 
 from spark_drain_store import StoreError
@@ -10,13 +11,13 @@ from spark_drain_store.kube_client import ApiError
 
 from spark_drain_operator import clock
 from spark_drain_operator.engine.activity import mark_active
-from spark_drain_operator.engine.conditions import INVALID_SPEC, NOT_STALLED, STALLED
+from spark_drain_operator.engine.conditions import INVALID_SPEC, NOT_STALLED, RECONCILE_FAILED, RESTORED, STALLED
 from spark_drain_operator.engine.ending import conclude, seconds_to_live
 from spark_drain_operator.engine.kind import InvalidSpecError, Kind, PassT, SpecT, StatusT
 from spark_drain_operator.engine.outcome import Ended, Outcome, Waiting
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.storage import Cluster
-from spark_drain_operator.storage.own_objects import GROUP
+from spark_drain_operator.storage.own_objects import GROUP, UID
 
 __all__ = ["FORCE_DELETE", "Reconciler"]
 
@@ -54,22 +55,62 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         if body is None:
             return None
         status = self._kind.read_status(body, clock.now())
+        if status.finished:
+            # A later change of the spec changes nothing, but kstatus waits until it is observed.
+            seen = body["status"].get("observedGeneration") == body["metadata"]["generation"]
+            return self._after_the_end(body, status) if seen else self._write(body, status, None)
         try:
             spec = self._kind.parse(body["spec"])
         except InvalidSpecError as error:
             return self._write(body, status, Ending(self._kind.rejected, INVALID_SPEC, str(error)))
-        if status.finished:
-            return self._after_the_end(body, spec, status)
         if body["metadata"].get("deletionTimestamp") and self._must_go_now(body):
             self._let_go(body, spec)
             return None
         if status.outcome is not None:
             self._kind.forget(body, spec)
             return self._write(body, status, status.outcome)
-        rejected = self._kind.inadmissible(spec)
+        rejected = self._restored(body) or self._kind.inadmissible(spec)
         if rejected is not None:
             return self._write(body, status, rejected)
         return self._advance(body, spec, status)
+
+    def _restored(self, body: dict[str, Any]) -> Ending | None:
+        first = (body["metadata"].get("annotations") or {}).get(UID)
+        if first is None or first == body["metadata"]["uid"]:
+            return None
+        message = (
+            f"this is a copy of another {body['kind']}, or one restored from a backup: its annotation {UID} is {first!r}. What that one "
+            "did is not done again; to do it again, create it without the annotation"
+        )
+        return Ending(self._kind.rejected, RESTORED, message)
+
+    def tell_failure(self, namespace: str, name: str, problem: str) -> None:
+        """Say in the status why passes fail, and end the object where it has waited long enough: no failure holds it for ever.
+
+        Raises
+        ------
+        ApiError, ApiUnavailableError
+            The status cannot be read or written either.
+        """
+        body = self._objects.get(namespace, name)
+        if body is None:
+            return
+        status = self._kind.read_status(body, clock.now())
+        if status.finished:
+            return
+        try:
+            spec = self._kind.parse(body["spec"])
+        except InvalidSpecError:
+            return
+        message = f"{problem}; it is tried again"
+        status.set(STALLED, "True", RECONCILE_FAILED, message)
+        ending = status.outcome or self._kind.overdue(body, spec, status)
+        if ending is None:
+            mark_active(status, message)
+            self._write(body, status, None)
+            return
+        left = self._forget_if_possible(body, spec)
+        self._write(body, status, replace(ending, message=f"{ending.message}; {problem}{left}"))
 
     def _advance(self, body: dict[str, Any], spec: SpecT, status: StatusT) -> float | None:
         if not body["metadata"].get("deletionTimestamp") and not self._objects.holds_finalizer(body):
@@ -77,8 +118,8 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             if held is None:
                 return None
             body = held
+        stalled_before = status.conditions.get(STALLED)
         current = self._kind.observe(body, spec, status)
-        status.set(STALLED, "False", NOT_STALLED)
         outcome: Outcome = Waiting(0.0, "")
         for step in self._kind.steps(current):
             outcome = step(current)
@@ -91,11 +132,14 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             # Decided first, carried out in the next pass: a restart in between must not begin again.
             status.outcome = ending
             self._kind.mark(current, ending.message, ends=True)
+            status.set(STALLED, "False", NOT_STALLED)
             mark_active(status, ending.message)
             self._write(body, status, None)
             return 0.0
         assert isinstance(outcome, Waiting), "the last step of a kind ends the object"
         self._kind.mark(current, outcome.message, ends=False)
+        if status.conditions.get(STALLED) is stalled_before:  # no step has said that it is
+            status.set(STALLED, "False", NOT_STALLED)
         mark_active(status, outcome.message)
         limit = self._kind.seconds_to_limit(current)
         self._write(body, status, None)
@@ -115,16 +159,16 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
                 self._cluster.events.record(written, *event)
                 _log.info("%s/%s: %s: %s", body["metadata"]["namespace"], body["metadata"]["name"], event.reason, event.message)
             body = written
-        return self._after_the_end(body, None, status) if ending is not None else None
+        return self._after_the_end(body, status) if status.finished else None
 
-    def _after_the_end(self, body: dict[str, Any], spec: SpecT | None, status: StatusT) -> float | None:
+    def _after_the_end(self, body: dict[str, Any], status: StatusT) -> float | None:
         if self._objects.holds_finalizer(body):
             released = self._objects.set_finalizer(body, present=False)
             if released is None:
                 return None
             body = released
         try:
-            left = seconds_to_live((spec or self._kind.parse(body["spec"])).ttl, status.completion_time, clock.now())
+            left = seconds_to_live(self._kind.parse(body["spec"]).ttl, status.completion_time, clock.now())
         except InvalidSpecError:
             return None
         if left == 0.0:
@@ -139,10 +183,15 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         return self._cluster.namespaces.is_terminating(metadata["namespace"])
 
     def _let_go(self, body: dict[str, Any], spec: SpecT) -> None:
+        self._forget_if_possible(body, spec)  # a terminating namespace refuses writes, and a forced deletion waits for nothing
+        if self._objects.holds_finalizer(body):
+            self._objects.set_finalizer(body, present=False)
+
+    def _forget_if_possible(self, body: dict[str, Any], spec: SpecT) -> str:
+        """Remove what was written for the object; return what to add to its last message where that is refused."""
         try:
             self._kind.forget(body, spec)
         except (StoreError, ApiError) as error:
-            # A terminating namespace refuses writes, and whoever forces a deletion wants the object gone whatever else fails.
             _log.warning("%s: what was written for it could not be removed: %s", body["metadata"]["name"], error)
-        if self._objects.holds_finalizer(body):
-            self._objects.set_finalizer(body, present=False)
+            return f"; what was written for it could not be removed: {error}"
+        return ""

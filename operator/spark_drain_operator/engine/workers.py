@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from spark_drain_store import ConflictError, StoreError
+from spark_drain_store import ConflictError, StoreError, StoreUnavailableError
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 
 from spark_drain_operator.engine.queue import DelayedQueue
@@ -17,6 +17,8 @@ __all__ = ["ObjectKey", "Workers", "backoff"]
 
 _CONFLICT_SECONDS = 0.2
 _MAX_BACKOFF_SECONDS = 60.0
+_QUIET_CONFLICTS = 5
+_FAILURES_TO_TELL = 3
 _STUCK_SECONDS = 300.0
 
 _log = logging.getLogger(__name__)
@@ -34,9 +36,9 @@ class ObjectKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-def backoff(failures: int) -> float:
-    """Return the seconds to wait after that many failures in a row: 1, 2, 4, ... 60."""
-    return float(min(_MAX_BACKOFF_SECONDS, 2.0 ** max(0, failures - 1)))
+def backoff(failures: int, first: float = 1.0) -> float:
+    """Return the seconds to wait after that many failures in a row: 1, 2, 4, ... 60 times ``first``, and at most 60."""
+    return float(min(_MAX_BACKOFF_SECONDS, first * 2.0 ** min(max(0, failures - 1), 32)))
 
 
 class Workers:
@@ -50,11 +52,20 @@ class Workers:
         Does one pass and returns when the next is due.
     count
         Number of threads.
+    tell
+        Told what keeps an object's passes from succeeding, after some failures in a row.
     """
 
-    def __init__(self, queue: DelayedQueue[ObjectKey], reconcile: Callable[[ObjectKey], float | None], count: int) -> None:
+    def __init__(
+        self,
+        queue: DelayedQueue[ObjectKey],
+        reconcile: Callable[[ObjectKey], float | None],
+        count: int,
+        tell: Callable[[ObjectKey, str], None] = lambda *_: None,
+    ) -> None:
         self._queue = queue
         self._reconcile = reconcile
+        self._tell = tell
         self._failures: dict[ObjectKey, int] = {}
         self._busy_since: dict[str, float] = {}
         self._threads = [threading.Thread(target=self._work, name=f"worker-{number}", daemon=True) for number in range(count)]
@@ -95,21 +106,27 @@ class Workers:
     def _pass(self, key: ObjectKey) -> float | None:
         try:
             after = self._reconcile(key)
-        except ConflictError:
-            return _CONFLICT_SECONDS
+        except ConflictError as error:
+            return self._failed(key, error, _CONFLICT_SECONDS)
         except (ApiError, ApiUnavailableError, StoreError) as error:
-            if isinstance(error, ApiError) and error.status in (409, 422):  # 422: the version test of a JSON patch
-                return _CONFLICT_SECONDS if error.status == 409 else self._failed(key, error)
-            return self._failed(key, error)
-        except Exception:
+            conflict = isinstance(error, ApiError) and error.status == 409
+            return self._failed(key, error, _CONFLICT_SECONDS if conflict else 1.0)
+        except Exception as error:
             _log.exception("%s: defect in the operator", key)
-            return self._failed(key, None)
+            return self._failed(key, error)
         self._failures.pop(key, None)
         return after
 
-    def _failed(self, key: ObjectKey, error: Exception | None) -> float:
+    def _failed(self, key: ObjectKey, error: Exception, first: float = 1.0) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = backoff(failures)
-        if error is not None:
-            _log.warning("%s: %s; again in %g s", key, error, wait)
+        wait = backoff(failures, first)
+        if first >= 1.0 or failures > _QUIET_CONFLICTS:  # a few conflicts are what optimistic locking is made for
+            _log.warning("%s: %s: %s; again in %g s", key, type(error).__name__, error, wait)
+        if failures >= _FAILURES_TO_TELL and not isinstance(error, ApiUnavailableError | StoreUnavailableError):
+            try:
+                self._tell(key, f"{type(error).__name__}: {error}")
+            except (ApiError, ApiUnavailableError, StoreError) as again:
+                _log.warning("%s: its status cannot be written: %s", key, again)
+            except Exception:
+                _log.exception("%s: defect in the operator", key)
         return wait

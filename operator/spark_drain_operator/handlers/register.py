@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import kopf
@@ -13,16 +13,24 @@ from spark_drain_operator.engine.queue import DelayedQueue
 from spark_drain_operator.engine.workers import ObjectKey, Workers
 from spark_drain_operator.handlers.watched import Watched
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
+from spark_drain_operator.storage.results import COMPONENT_LABEL, RESULT
 
 __all__ = ["needs_a_pass", "register"]
 
 _APP_LABEL = "sparkoperator.k8s.io/app-name"
+_TTL = "ttlSecondsAfterFinished"
 _STOP_SECONDS = 8.0
+_NOT_STARTED = frozenset({"", "Pending", "AwaitingApproval"})
 
 
 def needs_a_pass(event_type: str | None, body: Mapping[str, Any]) -> bool:
-    """Whether an event of one of the operator's own objects is news; the operator's own status writes are not."""
+    """Whether an event of one of the operator's own objects is news; the operator's own status writes are not.
+
+    Nor is one that has ended and that nothing is left to do for: thousands of them may be kept.
+    """
     metadata, status = body["metadata"], body.get("status") or {}
+    if _finished(body) and not metadata.get("finalizers") and body["spec"].get(_TTL) is None:
+        return bool(status.get("observedGeneration") != metadata.get("generation"))
     if event_type in (None, "ADDED") or metadata.get("deletionTimestamp"):
         return True
     return bool(status.get("observedGeneration") != metadata.get("generation"))
@@ -33,7 +41,15 @@ def _finished(body: Mapping[str, Any]) -> bool:
     return any(item["type"] == FINISHED and item["status"] == "True" for item in conditions)
 
 
-def register(registry: kopf.OperatorRegistry, resources: Iterable[Resource], queue: DelayedQueue[ObjectKey], workers: Workers) -> None:
+def register(
+    registry: kopf.OperatorRegistry,
+    resources: Iterable[Resource],
+    watched: Watched,
+    queue: DelayedQueue[ObjectKey],
+    *,
+    workers: Workers,
+    unserved: Callable[[], str],
+) -> None:
     """Register all handlers.
 
     Parameters
@@ -42,16 +58,21 @@ def register(registry: kopf.OperatorRegistry, resources: Iterable[Resource], que
         Of kopf.
     resources
         The operator's own kinds.
+    watched
+        Which objects wait for what.
     queue
         Where keys go.
     workers
         Started and stopped with the operator.
+    unserved
+        Says what the operator may not read or watch, or "".
     """
-    watched = Watched()
 
     @kopf.on.startup(registry=registry)
     def start(settings: kopf.OperatorSettings, **_: Any) -> None:
-        settings.watching.label_selectors["v1/configmaps"] = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
+        managed = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
+        # Not the results: they change no more, and there are as many as drains were ever kept.
+        settings.watching.label_selectors["v1/configmaps"] = f"{managed},{COMPONENT_LABEL}!={RESULT}"
         settings.watching.label_selectors["v1/pods"] = f"spark-role=driver,{_APP_LABEL}"
         # Neither namespaces nor definitions change what is watched, and a namespaced installation may not list them.
         settings.scanning.disabled = True
@@ -70,12 +91,20 @@ def register(registry: kopf.OperatorRegistry, resources: Iterable[Resource], que
             raise kopf.PermanentError(f"workers are stuck: {', '.join(stuck)}")
         return stuck
 
+    @kopf.on.probe(registry=registry, id="unserved")
+    def served(**_: Any) -> str:
+        found = unserved()
+        if found:
+            raise kopf.PermanentError(found)
+        return found
+
     for resource in resources:
         _register_own(registry, resource, watched, queue)
 
     @kopf.on.event("", "v1", "configmaps", registry=registry)
     def report_seen(namespace: str | None, name: str, **_: Any) -> None:
         for key in watched.of_config_map(namespace or "", name):
+            watched.hasten(key)
             queue.add(key)
 
     @kopf.on.event("", "v1", "pods", registry=registry)
@@ -96,5 +125,7 @@ def _register_own(registry: kopf.OperatorRegistry, resource: Resource, watched: 
         else:
             reference = body["spec"]["applicationRef"]
             watched.track(key, str(reference["kind"]), str(reference["name"]))
+            if (body.get("status") or {}).get("phase", "") not in _NOT_STARTED:
+                watched.hasten(key)
         if needs_a_pass(type, body):
             queue.add(key)

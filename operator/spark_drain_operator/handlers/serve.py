@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import kopf
@@ -12,11 +13,15 @@ from spark_drain_operator.engine.reconciler import Reconciler
 from spark_drain_operator.engine.workers import ObjectKey, Workers
 from spark_drain_operator.handlers.login import register_login
 from spark_drain_operator.handlers.register import register
+from spark_drain_operator.handlers.watched import Watched
 from spark_drain_operator.kinds import kinds
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.access import Access
 
 __all__ = ["run_operator"]
+
+_STOP_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -28,20 +33,36 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     ------
     ApiUnavailableError
         There are no credentials.
+    NotServedError
+        The operator may not read what it has to watch, or its definitions are not installed.
     """
     cluster = Cluster.over(KubeClient.from_environment())
-    queue: DelayedQueue[ObjectKey] = DelayedQueue()
+    watched = Watched()
+    queue: DelayedQueue[ObjectKey] = DelayedQueue(rank=watched.rank)
     served = kinds(cluster, settings)
+    resources = [kind.resource for kind in served]
     reconcilers = {kind.resource.kind: Reconciler(kind, cluster) for kind in served}
-    workers = Workers(queue, lambda key: reconcilers[key.kind].reconcile(key.namespace, key.name), settings.workers)
+
+    def reconcile(key: ObjectKey) -> float | None:
+        return reconcilers[key.kind].reconcile(key.namespace, key.name)
+
+    def tell(key: ObjectKey, problem: str) -> None:
+        reconcilers[key.kind].tell_failure(key.namespace, key.name, problem)
+
+    workers = Workers(queue, reconcile, settings.workers, tell)
+    access = Access(cluster.client, resources, settings.namespaces)
+    await asyncio.to_thread(access.await_first)
     registry = kopf.OperatorRegistry()
     register_login(registry)
-    register(registry, [kind.resource for kind in served], queue, workers)
+    register(registry, resources, watched, queue, workers=workers, unserved=access.missing)
     _log.info("watching %s", ", ".join(settings.namespaces) or "the whole cluster")
-    await kopf.operator(
-        registry=registry,
-        standalone=True,
-        clusterwide=not settings.namespaces,
-        namespaces=settings.namespaces,
-        liveness_endpoint=liveness,
-    )
+    try:
+        await kopf.operator(
+            registry=registry,
+            standalone=True,
+            clusterwide=not settings.namespaces,
+            namespaces=settings.namespaces,
+            liveness_endpoint=liveness,
+        )
+    finally:
+        cluster.events.close(_STOP_SECONDS)

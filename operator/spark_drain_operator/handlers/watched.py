@@ -1,4 +1,4 @@
-"""Which drains wait for what, as far as the watch stream of PipelineDrains has told."""
+"""Which drains wait for what, and how urgently, as far as the watch streams have told."""
 
 from __future__ import annotations
 
@@ -11,38 +11,55 @@ from spark_drain_operator.engine.workers import ObjectKey
 
 __all__ = ["Watched"]
 
+_STANDING_STILL, _WAITING, _FINISHED = range(3)
+
 
 class Watched:
-    """Application, or name of its ConfigMap, to unfinished drains; rebuilt from the watch stream after a restart."""
+    """Application, or name of one of its ConfigMaps, to unfinished drains; rebuilt from the watch stream after a restart."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._drains: dict[tuple[str, str, str], set[ObjectKey]] = defaultdict(set)
         self._subjects: dict[ObjectKey, tuple[tuple[str, str, str], ...]] = {}
+        self._standing_still: set[ObjectKey] = set()
 
     def track(self, key: ObjectKey, kind: str, application: str) -> None:
         """Remember an unfinished drain."""
-        _, reports = config_map_names(application, kind)
-        subjects = ((key.namespace, "application", application), (key.namespace, "configmap", reports))
+        config_maps = ((key.namespace, "configmap", name) for name in config_map_names(application, kind))
+        subjects = ((key.namespace, "application", application), *config_maps)
         with self._lock:
             self._subjects[key] = subjects
             for subject in subjects:
                 self._drains[subject].add(key)
 
+    def hasten(self, key: ObjectKey) -> None:
+        """Remember that an application stands still, or is about to, until its drain has ended: such drains go first."""
+        with self._lock:
+            if key in self._subjects:
+                self._standing_still.add(key)
+
     def forget(self, key: ObjectKey) -> None:
         """Forget a finished or deleted drain."""
         with self._lock:
+            self._standing_still.discard(key)
             for subject in self._subjects.pop(key, ()):
                 self._drains[subject].discard(key)
                 if not self._drains[subject]:
                     del self._drains[subject]
+
+    def rank(self, key: ObjectKey) -> int:
+        """Return how urgent a drain is: 0 while its application stands still, 1 before that, 2 after the end."""
+        with self._lock:
+            if key in self._standing_still:
+                return _STANDING_STILL
+            return _WAITING if key in self._subjects else _FINISHED
 
     def of_application(self, namespace: str, name: str) -> tuple[ObjectKey, ...]:
         """Return the unfinished drains of an application."""
         return self._find((namespace, "application", name))
 
     def of_config_map(self, namespace: str, name: str) -> tuple[ObjectKey, ...]:
-        """Return the unfinished drains whose agent reports into a ConfigMap."""
+        """Return the unfinished drains whose requests or reports are in a ConfigMap."""
         return self._find((namespace, "configmap", name))
 
     def _find(self, subject: tuple[str, str, str]) -> tuple[ObjectKey, ...]:

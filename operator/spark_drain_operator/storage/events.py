@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import queue
+import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -16,18 +18,28 @@ __all__ = ["COMPONENT", "EventRecorder"]
 
 COMPONENT = "spark-drain-operator"
 _MAX_MESSAGE = 1024  # of a core/v1 Event
+_MOST_WAITING = 5000
 
 _log = logging.getLogger(__name__)
 
 
 class EventRecorder:
-    """Writes an Event; one that cannot be written is logged and forgotten."""
+    """Writes Events one after the other, in a thread of its own: no drain waits for them. One that cannot be written is logged."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
+        self._waiting: queue.Queue[dict[str, Any] | None] = queue.Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._write_all, name="events", daemon=True)
+        self._start = threading.Lock()
+
+    def close(self, timeout: float) -> None:
+        """Write what waits, as long as that takes less than ``timeout`` seconds."""
+        if self._thread.is_alive():
+            self._enqueue(None)
+            self._thread.join(timeout)
 
     def record(self, about: Mapping[str, Any], type_: str, reason: str, message: str) -> None:
-        """Write one Event about an object.
+        """Let one Event about an object be written.
 
         Parameters
         ----------
@@ -64,8 +76,22 @@ class EventRecorder:
             "reportingComponent": COMPONENT,
             "reportingInstance": COMPONENT,
         }
+        with self._start:
+            if not self._thread.is_alive():
+                self._thread.start()
+        self._enqueue(body)
+
+    def _enqueue(self, body: dict[str, Any] | None) -> None:
         try:
-            self._client.request("POST", objects_path("v1", metadata["namespace"], "events"), body=body)
-        except (ApiError, ApiUnavailableError) as error:
-            if not (isinstance(error, ApiError) and error.status in (404, 409)):
-                _log.warning("event %s of %s/%s could not be written: %s", reason, metadata["namespace"], metadata["name"], error)
+            self._waiting.put_nowait(body)
+        except queue.Full:
+            _log.warning("%d events wait to be written; one more is dropped: %s", _MOST_WAITING, body and body["reason"])
+
+    def _write_all(self) -> None:
+        while (body := self._waiting.get()) is not None:
+            try:
+                self._client.request("POST", objects_path("v1", body["metadata"]["namespace"], "events"), body=body)
+            except (ApiError, ApiUnavailableError) as error:
+                if not (isinstance(error, ApiError) and error.status in (404, 409)):
+                    about = body["involvedObject"]
+                    _log.warning("event %s of %s/%s could not be written: %s", body["reason"], about["namespace"], about["name"], error)

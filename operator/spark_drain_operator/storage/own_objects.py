@@ -8,9 +8,12 @@ from typing import Any
 
 from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient, objects_path
 
-__all__ = ["GROUP", "VERSION", "OwnObjects", "Resource"]
+__all__ = ["GROUP", "UID", "VERSION", "OwnObjects", "Resource"]
 
 GROUP, VERSION = "sparkdrain.io", "v1alpha1"
+
+UID = f"{GROUP}/uid"
+"""Annotation: the uid of the object that was begun, so that a copy of it, or one restored from a backup without its status, is known."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class OwnObjects:
         return self._resource.finalizer in (body["metadata"].get("finalizers") or [])
 
     def set_finalizer(self, body: Mapping[str, Any], *, present: bool) -> dict[str, Any] | None:
-        """Add or remove the operator's finalizer; other finalizers stay."""
+        """Add or remove the operator's finalizer; other finalizers stay. With the finalizer goes the annotation `UID`."""
         metadata = body["metadata"]
         others = [name for name in metadata.get("finalizers") or [] if name != self._resource.finalizer]
         wanted = [*others, self._resource.finalizer] if present else others
@@ -83,6 +86,9 @@ class OwnObjects:
             {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
             {"op": "add", "path": "/metadata/finalizers", "value": wanted},
         ]
+        if present:
+            annotations = {**(metadata.get("annotations") or {}), UID: metadata["uid"]}
+            patch.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
         try:
             return self._client.request("PATCH", self._path(metadata["namespace"], metadata["name"]), body=patch, content_type=JSON_PATCH)
         except ApiError as error:

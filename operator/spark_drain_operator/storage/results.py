@@ -8,9 +8,10 @@ from typing import Any
 from spark_drain_store.configmap import MANAGED_BY
 from spark_drain_store.kube_client import ApiError, KubeClient, objects_path
 
-__all__ = ["ResultNameTakenError", "Results"]
+__all__ = ["COMPONENT_LABEL", "RESULT", "ResultNameTakenError", "Results"]
 
-_PART_OF_RESULT = {**MANAGED_BY, "app.kubernetes.io/component": "result"}
+COMPONENT_LABEL, RESULT = "app.kubernetes.io/component", "result"
+_LABELS = {**MANAGED_BY, COMPONENT_LABEL: RESULT}
 
 
 class ResultNameTakenError(Exception):
@@ -44,7 +45,7 @@ class Results:
         body = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": name, "labels": _PART_OF_RESULT, "ownerReferences": [owner]},
+            "metadata": {"name": name, "labels": _LABELS, "ownerReferences": [owner]},
             "data": dict(data),
         }
         try:

@@ -13,6 +13,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
+from spark_drain_agent.checkpoint.sink_log import SinkLogError, prepare_sink_log
 
 from tests.agent.checkpoint.test_steps import COMMIT, JOURNAL, OFFSETS
 from tests.agent.folder import files_in
@@ -97,6 +98,19 @@ def test_what_may_be_taken_back(tmp_path: Path, sink: str, changes: dict[str, An
         check_restorable(files, done, discard_newer=False, accept_reuse=bool(accepted))
 
 
+@pytest.mark.parametrize(("newest", "discarded"), [(-1, -1), (3, 3)])
+def test_batches_that_are_discarded_leave_their_ids_taken(tmp_path: Path, newest: int, discarded: int) -> None:
+    """Nobody knows where the version wrote them to: a sink that skips ids it has seen would pass over the mended version's."""
+    files, done = files_in(tmp_path), replace(GOES_ON, batch_ids="NONE", step=JournalStep.DONE, first_batch_id=0)
+    for name in ("metadata", "offsets/7", "commits/7"):
+        files.write(f"{done.work}/{name}", done.metadata if name == "metadata" else OFFSETS)
+    files.write("metadata", done.metadata)
+    files.write(f"offsets/{newest}", OFFSETS)
+    restored = restore(files, check_restorable(files, done, discard_newer=True, accept_reuse=False))
+    assert restored.discarded_ids == discarded
+    assert restored.ids_are_remembered == (discarded >= 0)
+
+
 @pytest.mark.parametrize(("batch_ids", "taken", "another"), [("BY_QUERY", True, True), ("BY_QUERY", False, False), ("NONE", True, False)])
 def test_a_query_id_that_has_seen_the_flush_is_given_up(tmp_path: Path, batch_ids: str, taken: bool, another: bool) -> None:
     """Delta and Iceberg pass over what comes under a query id and batch id that they have."""
@@ -138,3 +152,30 @@ def test_a_flush_is_undone_only_where_the_sink_takes_its_id_again(
     assert discard_pending(files, pending, accept_reuse=bool(accepted)).step is JournalStep.UNDONE
     same_query = Checkpoint(files).metadata == pending.metadata
     assert same_query is (batch_ids != "BY_QUERY")
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "planned", "refused"),
+    [
+        (["5.compact", "6"], 0, False, "has batch 6 already"),
+        (["0"], 0, False, "has batch 0 already"),
+        (["0"], 0, True, ""),
+        (["8.compact", "9"], 9, False, "has batch 9 already"),
+        (["8.compact", "9"], 9, True, ""),
+        (["8.compact"], 9, False, ""),
+        ([], 0, False, ""),
+    ],
+)
+def test_a_file_sink_passes_over_no_batch_of_the_next_version(
+    tmp_path: Path, names: list[str], first: int, planned: bool, refused: str
+) -> None:
+    """Somebody may have written to the folder before, without a drain in between that would know."""
+    folder = files_in(tmp_path)
+    for name in names:
+        folder.write(f"_spark_metadata/{name}", "v1")
+    if not refused:
+        prepare_sink_log(folder, first, 3, planned=planned)
+        return
+    with pytest.raises(SinkLogError, match=refused):
+        prepare_sink_log(folder, first, 3, planned=planned)
+    assert set(folder.names("_spark_metadata")) == set(names)

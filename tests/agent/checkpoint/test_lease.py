@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
@@ -102,3 +103,31 @@ def test_of_two_that_take_over_at_once_one_has_it_and_the_other_falls_silent(tmp
     assert [type(error) for error in lost] == [CheckpointLeasedError]
     assert len(beating()) == 1
     next(done.result() for done in tries if done.exception() is None).release()
+
+
+def test_a_driver_that_stood_still_changes_nothing_that_another_has_now(tmp_path: Path) -> None:
+    """As one that was stopped, or whose machine slept: the other may have ended the drain, and the next version may be running."""
+    files, others = files_in(tmp_path), files_in(tmp_path)
+    files.write("state/1", "of the drained version")
+    mine = acquire_lease(files, run("one"))
+    mine._released.set()  # its heartbeat stands still as well
+    mine._thread.join()
+    time.sleep(SECONDS * 1.2)
+    files.write("state/2", "nobody has taken the lease")
+    time.sleep(SECONDS * 1.2)
+    theirs = acquire_lease(others, run("two"))
+    changes: list[Callable[[], None]] = [
+        lambda: files.delete("state"),
+        lambda: files.write("state/1", ""),
+        lambda: files.move("state", "away"),
+        lambda: files.copy("state", "away"),
+    ]
+    for change in changes:
+        with pytest.raises(CheckpointLeasedError, match="stood still for longer than its lease"):
+            change()
+    assert mine.lost
+    assert others.below("state") == ["state/1", "state/2"]
+    mine.release()
+    theirs.release()
+    assert not files.names("_drain")
+    files.delete("state")

@@ -36,6 +36,34 @@ def test_demo_tells_its_story_and_is_exact(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("spark-drain-demo-*"))
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_demo_that_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "spark_drain_agent", "demo"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert demo.stdout is not None
+    with demo.stdout:
+        while "$ python -m spark_drain_agent" not in demo.stdout.readline():
+            pass
+    (log,) = tmp_path.glob("spark-drain-demo-*/v1.log")
+    demo.terminate()
+    assert demo.wait(60) == 143
+    assert not list(tmp_path.glob("spark-drain-demo-*"))
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(log.parent).encode() in _read(path)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
+
+
 def window(*numbers: int, count: int | None = None) -> Window:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     size = len(numbers) if count is None else count

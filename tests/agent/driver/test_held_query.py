@@ -11,6 +11,10 @@ from spark_drain_agent.driver.held_query import HeldQuery, HeldQueryError
 from spark_drain_agent.gate import Gate, Phase
 
 
+def never(_: bool) -> bool:
+    return False
+
+
 @pytest.fixture
 def gate() -> Gate:
     gate = Gate()
@@ -19,7 +23,7 @@ def gate() -> Gate:
 
 
 def test_it_is_a_query_with_the_drained_querys_id(gate: Gate) -> None:
-    again, new = HeldQuery("orders", gate, "the id in the checkpoint"), HeldQuery("", gate)
+    again, new = HeldQuery("orders", gate, never, "the id in the checkpoint"), HeldQuery("", gate, never)
     assert isinstance(again, StreamingQuery)
     assert again == again  # noqa: PLR0124  # as a list of queries compares them
     assert again in [new, again]
@@ -32,7 +36,7 @@ def test_it_is_a_query_with_the_drained_querys_id(gate: Gate) -> None:
 
 
 def test_waiting_for_it_ends_with_the_drain(gate: Gate) -> None:
-    query = HeldQuery("orders", gate)
+    query = HeldQuery("orders", gate, never)
     assert query.awaitTermination(0.05) is False
     threading.Timer(0.1, gate.turn, args=(Phase.OPEN,)).start()
     assert query.awaitTermination() is None
@@ -42,10 +46,31 @@ def test_waiting_for_it_ends_with_the_drain(gate: Gate) -> None:
 
 @pytest.mark.parametrize("wait", ["awaitTermination", "processAllAvailable"])
 def test_a_function_that_the_drain_may_wait_for_does_not_wait_for_it(gate: Gate, wait: str) -> None:
-    query = HeldQuery("orders", gate)
+    query = HeldQuery("orders", gate, never)
     with as_callback():
         assert query.awaitTermination(0.05) is False
         with pytest.raises(HeldQueryError, match="query 'orders' was not started"):
             getattr(query, wait)()
         gate.turn(Phase.OPEN)
         getattr(query, wait)()
+
+
+def test_one_that_is_stopped_ends_where_the_program_is_told_to_end(gate: Gate) -> None:
+    """Kubernetes deletes the pod of a driver that has been started again during a drain; its handler stops what it has started."""
+    told = threading.Event()
+    query = HeldQuery("orders", gate, lambda stopped: stopped and told.is_set())
+    query.stop()
+    assert query.isActive, "main stops its query in a loop, and a drain holds the driver"
+    assert query.awaitTermination(0.05) is False
+    threading.Timer(0.1, told.set).start()
+    assert query.awaitTermination() is None
+    query.processAllAvailable()
+    assert not query.isActive
+
+
+def test_it_ends_with_the_jvm(gate: Gate) -> None:
+    lost = threading.Event()
+    query = HeldQuery("orders", gate, lambda _: lost.is_set())
+    threading.Timer(0.1, lost.set).start()
+    assert query.awaitTermination() is None
+    assert not query.isActive

@@ -155,6 +155,21 @@ def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:
         driver.close()
 
 
+def test_a_held_driver_ends_with_the_jvm_that_has_started_it(tmp_path: Path) -> None:
+    """With spark-submit Python is the JVM's child, and nobody else would end it."""
+    feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")
+    feed.add()
+    driver = Driver("terminated.py", tmp_path, "default", store=drains, submitted=True)
+    try:
+        eventually(lambda: ids_in(tmp_path / "out/only") == exactly(feed.ids), "the query to read", alive=driver)
+        drains.reaches(drains.write(), "Drained", driver=driver)
+        children = driver.kill()
+        assert children
+        eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "Python to end", 30)
+    finally:
+        driver.close()
+
+
 def test_a_callback_that_stops_spark_does_not_wait(warm: Warm, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark is stopped all the same, when the drain needs it no more."""
     monkeypatch.setattr(callbacks, "_registered", [])

@@ -132,6 +132,7 @@ OLDER_MEMORY = replace(OLDER, operators=(LogicalOperator("DeduplicateWithinWater
 
 def test_older_releases_make_the_empty_state_of_an_aggregation() -> None:
     assert plan_query(DrainOptions(), OLDER).first_batch_id(7) == 9
+    assert plan_query(DrainOptions(), OLDER).first_batch_id(7, discarded_ids=50) == 51
 
 
 @pytest.mark.parametrize("facts", [UNTESTED, OWN_PROVIDER, STATE_IDS, OLDER_ROCKSDB, OLDER_MEMORY])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import uuid
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.gate import Phase
-from spark_drain_agent.spark_internals.offsets import covers
+from spark_drain_agent.spark_internals.offsets import covers, narrowed
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sources import goal_of
 from spark_drain_store import DrainNotification, DrainState, open_channel
@@ -50,6 +51,18 @@ spark = pytest.mark.spark
 )
 def test_covers(read_to: str | None, latest: str | None, covered: bool) -> None:
     assert covers(read_to, latest) is covered
+
+
+@pytest.mark.parametrize(
+    ("latest", "now", "left"),
+    [
+        ('{"a":{"0":9,"1":3}}', '{"a":{"0":12,"1":3},"new":{"0":5}}', '{"a":{"0":9,"1":3}}'),
+        ('{"a":{"0":9},"deleted":{"0":4}}', '{"a":{"0":9}}', '{"a":{"0":9}}'),
+        ('{"again":{"0":9,"1":3}}', '{"again":{"0":2}}', '{"again":{"0":2}}'),
+    ],
+)
+def test_what_is_gone_is_not_waited_for(latest: str, now: str, left: str) -> None:
+    assert json.loads(narrowed(latest, now)) == json.loads(left)
 
 
 class QuietKafka:

@@ -19,7 +19,7 @@ RUNS, FAILED, FINISHED, STOPPED, HELD = Standing.RUNS, Standing.FAILED, Standing
         ([(FAILED, "", "x"), (RUNS, "", "x")], [1]),
         ([(FAILED, "a", None)], [0]),
         ([(FAILED, "a", None), (RUNS, "a", None)], [1]),
-        ([(FINISHED, "a", "x"), (FINISHED, "a", "y"), (FINISHED, "a", "z")], [2]),
+        ([(FINISHED, "a", "x"), (FINISHED, "a", "y"), (FINISHED, "a", "z")], [0, 1, 2]),
         ([(FINISHED, "", "x"), (FINISHED, "", "x"), (RUNS, "", "x")], [2]),
         ([(FINISHED, "", "x"), (FINISHED, "", "y")], [0, 1]),
         ([(FINISHED, "a", None), (FINISHED, "", None), (RUNS, "", None)], [2]),

@@ -58,3 +58,26 @@ def test_closing_wakes_everybody() -> None:
     for thread in threads:
         thread.join(timeout=5)
     assert found == [None, None]
+
+
+def test_the_most_urgent_goes_first() -> None:
+    ranks = {"a": 2, "b": 1, "c": 0, "d": 1}
+    queue: DelayedQueue[str] = DelayedQueue(rank=lambda key: ranks[key])
+    for key in "abcd":
+        queue.add(key)
+    assert queue.get() == "c"
+    ranks["d"] = 0
+    queue.add("d")  # it has become urgent while it waited for its turn
+    assert [queue.get() for _ in "abd"] == ["d", "b", "a"]
+    assert len(queue) == 0
+
+
+def test_urgency_does_not_shorten_a_delay() -> None:
+    clock = Time()
+    ranks = {"late": 0, "now": 2}
+    queue: DelayedQueue[str] = DelayedQueue(clock, lambda key: ranks[key])
+    queue.add("late", 5)
+    queue.add("now")
+    assert queue.get() == "now"
+    clock.now = 5.0
+    assert queue.get() == "late"

@@ -13,7 +13,7 @@ from spark_drain_operator.engine.reconciler import FORCE_DELETE, Reconciler
 from spark_drain_operator.engine.status import BasePhase, Ending, Status
 from spark_drain_operator.engine.story import Told, story
 from spark_drain_operator.storage import Cluster
-from spark_drain_operator.storage.own_objects import GROUP, Resource
+from spark_drain_operator.storage.own_objects import GROUP, UID, Resource
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError
 
 from tests.support.apiserver import DRAINS, ApiServer, drain_body
@@ -58,6 +58,8 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     word: bool = False
     sent: bool = False
     forgotten: list[str] = field(default_factory=list)
+    patience_over: bool = False
+    refuses_to_forget: bool = False
 
     resource = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/errand")
     rejected = Phase.REFUSED
@@ -80,6 +82,9 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     def inadmissible(self, spec: ErrandSpec) -> Ending | None:
         return Ending(Phase.REFUSED, "NotServed", "no") if spec.run_id == "no" else None
 
+    def overdue(self, body: Mapping[str, Any], spec: ErrandSpec, status: ErrandStatus) -> Ending | None:
+        return Ending(Phase.REFUSED, "Waited", "waited long enough") if self.patience_over else None
+
     def observe(self, body: dict[str, Any], spec: ErrandSpec, status: ErrandStatus) -> ErrandStatus:
         return status
 
@@ -100,6 +105,8 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
         return 5.0
 
     def forget(self, body: Mapping[str, Any], spec: ErrandSpec) -> None:
+        if self.refuses_to_forget:
+            raise ApiError(403, "Forbidden", "not yours")
         self.forgotten.append(body["metadata"]["name"])
 
     def conclude(self, status: ErrandStatus, ending: Ending) -> None:
@@ -136,6 +143,14 @@ class Desk:
     def conditions(self) -> dict[str, tuple[str, str]]:
         return {item["type"]: (item["status"], item["reason"]) for item in self.body["status"]["conditions"]}
 
+    def tell(self, problem: str) -> None:
+        Reconciler(self.errands, Cluster.over(self.server.client)).tell_failure(self.namespace, "errand", problem)
+
+    def events(self) -> list[str]:
+        query = {"fieldSelector": "involvedObject.name=errand"}
+        items = self.server.client.request("GET", f"/api/v1/namespaces/{self.namespace}/events", query=query)["items"]
+        return [item["reason"] for item in sorted(items, key=lambda item: str(item["eventTime"]))]
+
     def gone(self) -> bool:
         try:
             return not self.body
@@ -165,9 +180,7 @@ def test_another_kind_goes_from_its_first_step_to_its_end(desk: Desk) -> None:
     assert desk.conditions[FINISHED] == ("True", "Planned")
     assert desk.conditions[SUCCEEDED] == ("True", "Delivered")
     assert not desk.body["metadata"].get("finalizers")
-    query = {"fieldSelector": "involvedObject.name=errand"}
-    events = desk.server.client.request("GET", f"/api/v1/namespaces/{desk.namespace}/events", query=query)["items"]
-    assert [item["reason"] for item in sorted(events, key=lambda item: str(item["eventTime"]))] == ["Accepted", "Planned"]
+    eventually(lambda: desk.events() == ["Accepted", "Planned"], "both Events, in order", 10)
 
 
 @pytest.mark.parametrize(("run_id", "reason"), [("no", "NotServed"), ("what", "InvalidSpec")])
@@ -197,3 +210,36 @@ def test_a_forced_deletion_lets_go_at_once(desk: Desk) -> None:
     assert desk.look() is None
     assert desk.errands.forgotten == ["errand"]
     eventually(desk.gone, "the object is gone", 10)
+
+
+def test_a_failure_is_told_and_taken_back(desk: Desk) -> None:
+    desk.ask("one")
+    desk.tell("ApiError: 403 Forbidden: no")
+    assert desk.conditions[STALLED] == ("True", "ReconcileFailed")
+    assert desk.conditions[FINISHED] == ("False", "InProgress")
+    assert "403 Forbidden" in desk.body["status"]["message"]
+    desk.look()
+    assert desk.conditions[STALLED] == ("False", "NotStalled")
+
+
+def test_an_object_whose_passes_fail_ends_all_the_same(desk: Desk) -> None:
+    desk.ask("one")
+    desk.look()
+    desk.errands.patience_over = desk.errands.refuses_to_forget = True
+    desk.tell("ApiError: 403 Forbidden: no")
+    assert desk.conditions[SUCCEEDED] == ("False", "Waited")
+    assert desk.body["status"]["message"].startswith("waited long enough; ApiError: 403 Forbidden: no; what was written for it could not")
+    assert not desk.body["metadata"].get("finalizers")
+
+
+def test_a_copy_is_not_begun(desk: Desk) -> None:
+    desk.ask("one")
+    desk.look()
+    copy = desk.body
+    assert copy["metadata"]["annotations"][UID] == copy["metadata"]["uid"]
+    copied = {"name": "copy", "namespace": desk.namespace, "annotations": copy["metadata"]["annotations"]}
+    desk.server.client.request("POST", DRAINS.format(desk.namespace), body={**copy, "metadata": copied, "status": None})
+    Reconciler(desk.errands, Cluster.over(desk.server.client)).reconcile(desk.namespace, "copy")
+    status = desk.server.client.request("GET", f"{DRAINS.format(desk.namespace)}/copy")["status"]
+    assert status["phase"] == "Rejected"
+    assert UID in status["message"]

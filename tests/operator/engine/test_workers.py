@@ -7,11 +7,12 @@ import pytest
 from spark_drain_operator.engine.queue import DelayedQueue
 from spark_drain_operator.engine.workers import ObjectKey, Workers, backoff
 from spark_drain_store import ConflictError
-from spark_drain_store.kube_client import ApiError
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 
 
 def test_backoff_grows_to_a_minute() -> None:
-    assert [backoff(failures) for failures in (1, 2, 3, 6, 7, 50)] == [1, 2, 4, 32, 60, 60]
+    assert [backoff(failures) for failures in (1, 2, 3, 6, 7, 5000)] == [1, 2, 4, 32, 60, 60]
+    assert [backoff(failures, 0.5) for failures in (1, 2, 3, 9)] == [0.5, 1, 2, 60]
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,51 @@ def test_dead_workers_are_noticed() -> None:
     workers.start()
     assert workers.stuck() == []
     workers.stop(5)
+
+
+@pytest.mark.parametrize(
+    "error", [ConflictError("changed"), ApiError(409, "Conflict", "changed"), ApiError(403, "Forbidden", "no"), ValueError("defect")]
+)
+def test_what_goes_on_failing_is_told(error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_drain_operator.engine.workers.backoff", lambda *_: 0.0)
+    told: list[str] = []
+    enough = threading.Event()
+
+    def reconcile(_key: ObjectKey) -> float | None:
+        raise error
+
+    def tell(_key: ObjectKey, problem: str) -> None:
+        told.append(problem)
+        if len(told) == 5:
+            enough.set()
+        raise error  # its status cannot be written either
+
+    queue: DelayedQueue[ObjectKey] = DelayedQueue()
+    workers = Workers(queue, reconcile, 1, tell)
+    workers.start()
+    queue.add(ObjectKey("PipelineDrain", "ns", "drain"))
+    assert enough.wait(10)
+    workers.stop(5)
+    assert told[0].startswith(type(error).__name__)
+    assert str(error) in told[0]
+    assert "again in" in caplog.text, "permanent conflicts are not silent"
+    assert workers.stuck() == ["worker-0"], "stopped, after having survived it all"
+
+
+def test_an_api_server_that_is_away_is_not_told_of() -> None:
+    told: list[str] = []
+    passes = threading.Semaphore(0)
+
+    def reconcile(_key: ObjectKey) -> float | None:
+        passes.release()
+        raise ApiUnavailableError("away")
+
+    queue: DelayedQueue[ObjectKey] = DelayedQueue()
+    workers = Workers(queue, reconcile, 1, lambda _, problem: told.append(problem))
+    key = ObjectKey("PipelineDrain", "ns", "drain")
+    workers._failures[key] = 7
+    workers.start()
+    queue.add(key)
+    assert passes.acquire(timeout=10)
+    workers.stop(5)
+    assert not told

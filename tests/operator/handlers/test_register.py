@@ -5,11 +5,17 @@ from typing import Any
 import pytest
 from spark_drain_operator.handlers.register import needs_a_pass
 
+ENDED = {"observedGeneration": 1, "conditions": [{"type": "Finished", "status": "True"}]}
+
 
 @pytest.mark.parametrize(
     ("event", "body", "expected"),
     [
         (None, {"metadata": {"generation": 1}, "status": {"observedGeneration": 1}}, True),
+        (None, {"metadata": {"generation": 1}, "spec": {}, "status": ENDED}, False),
+        (None, {"metadata": {"generation": 2}, "spec": {}, "status": ENDED}, True),
+        (None, {"metadata": {"generation": 1, "finalizers": ["sparkdrain.io/drain"]}, "spec": {}, "status": ENDED}, True),
+        (None, {"metadata": {"generation": 1}, "spec": {"ttlSecondsAfterFinished": 0}, "status": ENDED}, True),
         ("ADDED", {"metadata": {"generation": 1}}, True),
         ("MODIFIED", {"metadata": {"generation": 1}, "status": {"observedGeneration": 1}}, False),
         ("MODIFIED", {"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}, True),

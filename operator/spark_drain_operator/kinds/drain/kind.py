@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from spark_drain_store.kube_client import ApiError
+
 from spark_drain_operator.applications import adapters, find_adapter
 from spark_drain_operator.applications.protocol import current_driver
 from spark_drain_operator.engine.kind import Kind
@@ -14,7 +16,7 @@ from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.engine.story import Told
 from spark_drain_operator.kinds.drain import progress
 from spark_drain_operator.kinds.drain.interrupts import INTERRUPTS
-from spark_drain_operator.kinds.drain.limits import limits_of, next_limit
+from spark_drain_operator.kinds.drain.limits import limits_of, next_limit, overdue
 from spark_drain_operator.kinds.drain.messages import Messages, forget_notification
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.phases import mark_pending, phase_of, settle
@@ -67,6 +69,10 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
             return Ending(Phase.REJECTED, Reason.DELETE_NOT_ALLOWED, message_of(Reason.DELETE_NOT_ALLOWED))
         return None
 
+    def overdue(self, body: Mapping[str, Any], spec: DrainSpec, status: DrainStatus) -> Ending | None:
+        """See `Kind.overdue`."""
+        return overdue(spec, status, deleted=bool(body["metadata"].get("deletionTimestamp")))
+
     def observe(self, body: dict[str, Any], spec: DrainSpec, status: DrainStatus) -> DrainPass:
         """See `Kind.observe`."""
         adapter = find_adapter(self._adapters, spec.application)
@@ -74,6 +80,10 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
         namespace, ref = body["metadata"]["namespace"], spec.application
         # Messages first: ConfigMaps that went with their application must not look as if somebody had removed the notification.
         messages = Messages.read(self._cluster.channels.open(namespace, ref.kind, ref.name))
+        try:
+            application, unreadable = adapter.observe(namespace, ref.name), ""
+        except ApiError as error:
+            application, unreadable = None, str(error)
         drain = DrainPass(
             cluster=self._cluster,
             settings=self._settings,
@@ -81,8 +91,9 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
             spec=spec,
             status=status,
             adapter=adapter,
-            application=adapter.observe(namespace, ref.name),
+            application=application,
             messages=messages,
+            unreadable=unreadable,
         )
         status.plan = spec.plan()
         if drain.report is not None:
@@ -95,7 +106,8 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
 
     def steps(self, current: DrainPass) -> Iterable[Callable[[DrainPass], Outcome]]:
         """See `Kind.steps`."""
-        return LAST_STEPS if current.complete and current.application is None else (*INTERRUPTS, *STEPS)
+        gone = current.application is None and not current.unreadable
+        return LAST_STEPS if current.complete and gone else (*INTERRUPTS, *STEPS)
 
     def begun(self, current: DrainPass) -> bool:
         """See `Kind.begun`."""
@@ -113,7 +125,7 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
     def seconds_to_limit(self, current: DrainPass) -> float | None:
         """See `Kind.seconds_to_limit`; a drain that is being withdrawn has none."""
         if current.status.withdrawal is not None:
-            return None
+            return None  # the steps say when to look again
         return next_limit(limits_of(current.spec, current.status, current_driver(current.application), current.report), current.now)
 
     def forget(self, body: Mapping[str, Any], spec: DrainSpec) -> None:

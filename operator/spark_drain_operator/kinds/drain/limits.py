@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from spark_drain_store import DrainReport
 from spark_drain_store.channel import config_map_names
 
-from spark_drain_operator.clock import format_time
+from spark_drain_operator.clock import format_time, later
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.storage.pods import DriverPod
 
-__all__ = ["Limits", "acknowledge_by", "limits_of", "next_limit", "reached"]
-
-_SCALE_DOWN_GRACE = timedelta(seconds=120)  # a drain that is complete does not fail on the pods' grace period
+__all__ = ["Limits", "acknowledge_by", "give_up_at", "limits_of", "next_limit", "overdue", "reached"]
 
 
 @dataclass(frozen=True)
@@ -44,18 +42,22 @@ def acknowledge_by(spec: DrainSpec, notification_time: datetime | None, driver: 
     """Return until when the agent may answer; counted from the request, but not before its driver runs."""
     if notification_time is None or driver is None or driver.running_since is None:
         return None
-    return max(notification_time, driver.running_since) + timedelta(seconds=spec.acknowledge_timeout)
+    return later(max(notification_time, driver.running_since), spec.acknowledge_timeout)
+
+
+def give_up_at(spec: DrainSpec, withdrawal_time: datetime) -> datetime:
+    """Return when an agent that was told of a withdrawal, and has not answered, is no longer waited for."""
+    return later(withdrawal_time, spec.acknowledge_timeout)
 
 
 def limits_of(spec: DrainSpec, status: DrainStatus, driver: DriverPod | None, report: DrainReport | None) -> Limits:
-    """Return the limits that are in force."""
+    """Return the limits that are in force; a drain that is complete has none, however long the pods take to end."""
+    if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
+        return Limits()
     if status.start_time is None:
         acknowledgement = acknowledge_by(spec, status.notification_time, driver) if report is None else None
         return Limits(expiration=spec.expiration, acknowledgement=acknowledgement)
-    deadline = status.start_time + timedelta(seconds=spec.timeout)
-    if status.scale_down_time is not None:
-        deadline = max(deadline, status.scale_down_time + _SCALE_DOWN_GRACE)
-    return Limits(deadline=deadline)
+    return Limits(deadline=later(status.start_time, spec.timeout))
 
 
 def next_limit(limits: Limits, now: datetime) -> float | None:
@@ -86,3 +88,30 @@ def reached(limits: Limits, drain: DrainPass) -> Ending | None:
         )
         return Ending(Phase.FAILED, Reason.AGENT_NOT_RESPONDING, message)
     return None
+
+
+def overdue(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | None:
+    """Return how a drain ends that cannot be looked at.
+
+    One that has not begun ends at once when nobody wants it any more. One that the agent may know of ends when the agent would not have
+    been waited for any longer either; what it then does, its own deadline and the notification say.
+    """
+    limits = limits_of(spec, status, None, None)
+    now, begun = status.now, bool(status.drain_id)
+    wish = status.withdrawal
+    if wish is None and deleted:
+        wish = Ending(Phase.CANCELLED, Reason.DELETED, message_of(Reason.DELETED))
+    elif wish is None and spec.cancel:
+        wish = Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, message_of(Reason.CANCEL_REQUESTED))
+    elif wish is None and limits.expiration is not None and now >= limits.expiration:
+        wish = Ending(Phase.EXPIRED, Reason.EXPIRED, message_of(Reason.EXPIRED, time=format_time(limits.expiration)))
+    elif wish is None and limits.deadline is not None and now >= limits.deadline:
+        state = "the application cannot be looked at"
+        message = message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state)
+        wish = Ending(Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, message)
+    if wish is None or wish.reason == Reason.WITHDRAWAL_TOO_LATE:
+        return None
+    if not begun:
+        return wish
+    status.withdrawal, status.withdrawal_time = wish, status.withdrawal_time or now
+    return wish if now >= give_up_at(spec, status.withdrawal_time) else None

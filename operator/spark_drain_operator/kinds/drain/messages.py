@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_drain_store import Channel, DrainNotification, DrainReport
+from spark_drain_store import Channel, DrainNotification, DrainReport, Snapshot
 from spark_drain_store.drains import read_notifications, read_reports
 
-__all__ = ["Messages", "forget_notification"]
+__all__ = ["Messages", "forget_notification", "make_room"]
 
 
 @dataclass(kw_only=True)
@@ -51,6 +51,11 @@ class Messages:
             malformed=dict(zip(unreadable, sentences, strict=True)),
         )
 
+    @property
+    def old_reports(self) -> bool:
+        """Whether there are reports of drains that nobody asks for any more."""
+        return not {*self.reports, *self.malformed} <= self.notifications.keys()
+
     def write(self, notification: DrainNotification) -> None:
         """Write a notification if nobody has written the requests since they were read (`spark_drain_store.ConflictError`)."""
         changes = {notification.drain_id: notification.to_json()}
@@ -65,10 +70,20 @@ class Messages:
 
 def forget_notification(channel: Channel, drain_id: str) -> None:
     """Remove the notification, and the reports of earlier drains; the last report stays for people."""
+    reports = channel.reports.read()  # before the requests: a report that is there now has its request there then, or is an old one's
     requests = channel.requests.read()
     if drain_id in requests.entries:
         channel.requests.write({drain_id: None})
-    wanted = {drain_id, *read_notifications(requests)[0]}
-    old = {key: None for key in channel.reports.read().entries if key not in wanted}
+    _forget_reports(channel, reports, {drain_id, *requests.entries})
+
+
+def make_room(channel: Channel) -> None:
+    """Remove the reports of earlier drains, so that the next one's finds room in the ConfigMap."""
+    reports = channel.reports.read()
+    _forget_reports(channel, reports, set(channel.requests.read().entries))
+
+
+def _forget_reports(channel: Channel, reports: Snapshot, wanted: set[str]) -> None:
+    old = {key: None for key in reports.entries if key not in wanted}
     if old:
         channel.reports.write(old)

@@ -37,6 +37,8 @@ class DrainPass:
         As seen in this pass; None where there is none.
     messages
         As read in this pass.
+    unreadable
+        Why the application could not be read, or "".
     """
 
     cluster: Cluster
@@ -47,6 +49,7 @@ class DrainPass:
     adapter: ApplicationAdapter
     application: Application | None
     messages: Messages
+    unreadable: str = ""
 
     @property
     def namespace(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from spark_drain_store import DrainReport, DrainState, ExecutorException, QueryReport
@@ -12,7 +13,7 @@ from spark_drain_store.ranges import count_ids
 
 from spark_drain_operator.kinds.drain.status import DrainStatus
 
-__all__ = ["end_offsets", "fill"]
+__all__ = ["end_offsets", "fill", "without_offsets"]
 
 _QUERIES, _OFFSETS, _OPERATORS, _WARNINGS, _EXCEPTIONS, _TIMINGS = 32, 16, 32, 16, 50, 32
 _LONG, _PATH = 1024, 2048
@@ -100,6 +101,11 @@ def fill(status: DrainStatus, report: DrainReport) -> None:
         status.run_id = report.runs[-1][:253]
     status.driver_pod_name = report.driver_pod_name[:253] or status.driver_pod_name
     status.driver_pod_uid = report.driver_pod_uid[:63] or status.driver_pod_uid
+
+
+def without_offsets(report: DrainReport) -> DrainReport:
+    """Return the report without what `end_offsets` has."""
+    return replace(report, queries=tuple(replace(query, end_offsets={}) for query in report.queries))
 
 
 def end_offsets(report: DrainReport) -> dict[str, dict[str, str]]:

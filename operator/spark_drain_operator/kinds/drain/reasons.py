@@ -99,6 +99,8 @@ class Reason(StrEnum):
     CANCEL_REQUESTED = "CancelRequested"
     DELETED = "Deleted"
     NOTIFICATION_REMOVED = "NotificationRemoved"
+    NOTIFICATION_REMOVED_TOO_LATE = "NotificationRemovedTooLate"
+    NO_ANSWER_TO_WITHDRAWAL = "NoAnswerToWithdrawal"
     WITHDRAWN = report_reasons.WITHDRAWN
     APPLICATION_GONE = "ApplicationGone"
     EXPIRED = "Expired"
@@ -106,6 +108,9 @@ class Reason(StrEnum):
     FLUSH_STALLED = "FlushStalled"
     MALFORMED_REPORT = "MalformedReport"
     RESULT_NAME_TAKEN = "ResultNameTaken"
+    APPLICATION_UNREADABLE = "ApplicationUnreadable"
+    RECONCILE_FAILED = conditions.RECONCILE_FAILED
+    RESTORED = conditions.RESTORED
     WITHDRAWAL_TOO_LATE = "WithdrawalTooLate"
     NOT_STALLED = conditions.NOT_STALLED
 
@@ -151,6 +156,15 @@ _MESSAGES: dict[str, str] = {
     Reason.CANCEL_REQUESTED: "spec.cancel was set",
     Reason.DELETED: "the PipelineDrain was deleted",
     Reason.NOTIFICATION_REMOVED: "the drain notification was removed from ConfigMap {requests}",
+    Reason.NOTIFICATION_REMOVED_TOO_LATE: (
+        "the drain notification was removed from ConfigMap {requests} when the agent was at {state}, past the point of no return: it "
+        "carries the drain out, nothing holds the driver then, and the application is not scaled down. Create another PipelineDrain"
+    ),
+    Reason.NO_ANSWER_TO_WITHDRAWAL: (
+        "the agent has not answered for {seconds} s and is no longer waited for; when it is back, it finds that the drain is not "
+        "wanted: it undoes it, or, past the point of no return, carries it out and lets the application go on"
+    ),
+    Reason.APPLICATION_UNREADABLE: "{kind} {name!r} cannot be read ({error}); the drain goes on when it can",
     Reason.WITHDRAWN: "the drain was withdrawn in the metadata store",
     Reason.APPLICATION_GONE: "{kind} {name!r} has been deleted, or replaced by another of the same name",
     Reason.EXPIRED: "the drain had not begun by spec.expirationTime ({time})",

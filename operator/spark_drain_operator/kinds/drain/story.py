@@ -17,6 +17,9 @@ _WARNINGS = frozenset(
         Reason.MALFORMED_REPORT,
         Reason.RESULT_NAME_TAKEN,
         Reason.APPLICATION_NOT_FOUND,
+        Reason.APPLICATION_UNREADABLE,
+        Reason.RECONCILE_FAILED,
+        Reason.AGENT_NOT_RESPONDING,
     }
 )
 

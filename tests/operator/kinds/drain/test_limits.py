@@ -3,11 +3,16 @@
 from typing import Any
 
 import pytest
+from spark_drain_operator.engine.conditions import Condition, Conditions
+from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain import limits
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase
 from spark_drain_operator.storage.pods import DriverPod
 from spark_drain_store import DrainState
 
 from tests.operator.kinds.drain.samples import NOW, at, driver, report, spec, status
+
+COMPLETE = Conditions(list(ConditionType), [Condition("ExecutorsDrained", "True", "Completed", "", NOW)])
 
 
 @pytest.mark.parametrize(
@@ -21,7 +26,7 @@ from tests.operator.kinds.drain.samples import NOW, at, driver, report, spec, st
         ({}, {"notification_time": at(5)}, None, False, limits.Limits()),
         ({"expiration": at(9)}, {"notification_time": at(5)}, driver(), True, limits.Limits(expiration=at(9))),
         ({"timeout": 10, "expiration": at(1)}, {"start_time": at(2)}, driver(), True, limits.Limits(deadline=at(12))),
-        ({"timeout": 10}, {"start_time": at(2), "scale_down_time": at(11)}, None, True, limits.Limits(deadline=at(131))),
+        ({"timeout": 10, "expiration": at(1)}, {"start_time": at(2), "conditions": COMPLETE}, None, True, limits.Limits()),
     ],
 )
 def test_limits(wish: dict[str, Any], known: dict[str, Any], pod: DriverPod | None, answered: bool, expected: limits.Limits) -> None:
@@ -40,3 +45,28 @@ def test_limits(wish: dict[str, Any], known: dict[str, Any], pod: DriverPod | No
 )
 def test_next_limit(given: limits.Limits, seconds: float | None) -> None:
     assert limits.next_limit(given, NOW) == seconds
+
+
+BEGUN = {"drain_id": "mine", "start_time": at(-100)}
+WISH = Ending(Phase.CANCELLED, "CancelRequested", "spec.cancel was set")
+
+
+@pytest.mark.parametrize(
+    ("wish", "known", "deleted", "reason"),
+    [
+        ({}, {}, False, ""),
+        ({}, {}, True, "Deleted"),
+        ({"cancel": True}, {}, False, "CancelRequested"),
+        ({"expiration": at(-1)}, {}, False, "Expired"),
+        ({"expiration": at(1)}, {}, False, ""),
+        ({"timeout": 50}, BEGUN, False, ""),  # the agent may still answer
+        ({"timeout": 50}, {**BEGUN, "withdrawal": WISH, "withdrawal_time": at(-59)}, False, ""),
+        ({"timeout": 50}, {**BEGUN, "withdrawal": WISH, "withdrawal_time": at(-60)}, False, "CancelRequested"),
+        ({"cancel": True}, BEGUN, True, ""),
+    ],
+)
+def test_overdue(wish: dict[str, Any], known: dict[str, Any], deleted: bool, reason: str) -> None:
+    now = status(**known)
+    ending = limits.overdue(spec(**wish), now, deleted=deleted)
+    assert (ending.reason if ending is not None else "") == reason
+    assert (now.withdrawal is not None) == bool(known), "the wait for the agent begins"

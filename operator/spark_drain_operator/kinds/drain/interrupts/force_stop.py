@@ -13,7 +13,7 @@ __all__ = ["run"]
 def run(drain: DrainPass) -> Outcome:
     """Suspend the application undrained; the ending never says Drained."""
     ending = drain.status.withdrawal
-    if ending is None or ending.phase is not Phase.FORCE_STOPPED:
+    if ending is None or ending.phase is not Phase.FORCE_STOPPED or drain.unreadable:
         return DONE
     if drain.application is None and not drain.status.conditions.is_true(ConditionType.SCALED_DOWN):
         ref = drain.spec.application

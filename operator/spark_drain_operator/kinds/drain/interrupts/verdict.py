@@ -15,10 +15,12 @@ from spark_drain_operator.kinds.drain.status import DrainStatus
 __all__ = ["decide", "run"]
 
 
-def decide(spec: DrainSpec, status: DrainStatus, application: Application | None, report: DrainReport | None) -> Ending | None:
-    """Return how the drain has ended, or None while it goes on."""
+def decide(
+    spec: DrainSpec, status: DrainStatus, application: Application | None, report: DrainReport | None, *, unreadable: bool = False
+) -> Ending | None:
+    """Return how the drain has ended, or None while it goes on; ``unreadable`` where nobody knows about the application."""
     complete = status.conditions.is_true(ConditionType.EXECUTORS_DRAINED)
-    if status.application_uid and not complete and (application is None or application.uid != status.application_uid):
+    if status.application_uid and not complete and not unreadable and (application is None or application.uid != status.application_uid):
         ref = spec.application
         return Ending(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))
     if report is None or (status.withdrawal is not None and status.withdrawal.phase is Phase.FORCE_STOPPED):
@@ -43,7 +45,7 @@ def decide(spec: DrainSpec, status: DrainStatus, application: Application | None
 
 def run(drain: DrainPass) -> Outcome:
     """End the drain as the agent says; a forced stop goes on to the step that does it."""
-    ending = decide(drain.spec, drain.status, drain.application, drain.report)
+    ending = decide(drain.spec, drain.status, drain.application, drain.report, unreadable=bool(drain.unreadable))
     if ending is None:
         return DONE
     if ending.phase is Phase.FORCE_STOPPED:

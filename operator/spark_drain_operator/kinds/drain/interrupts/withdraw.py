@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 
 from spark_drain_store import DrainReport, WithdrawalAnswer
@@ -9,9 +10,9 @@ from spark_drain_store import DrainReport, WithdrawalAnswer
 from spark_drain_operator.applications.protocol import current_driver
 from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting
 from spark_drain_operator.engine.status import Ending
-from spark_drain_operator.kinds.drain.limits import limits_of, reached
+from spark_drain_operator.kinds.drain.limits import give_up_at, limits_of, reached
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.status import DrainStatus
 
 __all__ = ["Answer", "decide", "run", "wanted"]
@@ -70,7 +71,7 @@ def decide(ending: Ending, report: DrainReport | None, *, malformed: bool, notif
 
 
 def run(drain: DrainPass) -> Outcome:
-    """Mark the notification as withdrawn and wait for the agent's answer."""
+    """Mark the notification as withdrawn and wait for the agent's answer, for as long as it may take to acknowledge a request."""
     status = drain.status
     limit = reached(limits_of(drain.spec, status, current_driver(drain.application), drain.report), drain)
     ending = wanted(status, deleted=drain.deleted, cancel=drain.spec.cancel, limit=limit)
@@ -89,7 +90,7 @@ def run(drain: DrainPass) -> Outcome:
         drain.report,
         malformed=drain.drain_id in drain.messages.malformed,
         notified=notification is not None or bool(status.drain_id),
-        driver_alive=application is not None and application.driver_alive,
+        driver_alive=bool(drain.unreadable) or (application is not None and application.driver_alive),
     )
     if answer is Answer.END:
         return Ended(ending)
@@ -99,4 +100,12 @@ def run(drain: DrainPass) -> Outcome:
         status.withdrawal = Ending(Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE, message)
         return DONE
     status.withdrawal = ending
-    return Waiting(drain.settings.resync_seconds, f"{ending.message}; waiting for the agent to undo the drain")
+    left = (give_up_at(drain.spec, status.withdrawal_time) - drain.now).total_seconds()
+    message = message_of(Reason.NO_ANSWER_TO_WITHDRAWAL, seconds=drain.spec.acknowledge_timeout)
+    if left <= 0:
+        return Ended(replace(ending, message=f"{ending.message}; {message}"))
+    until_stalled = left - drain.spec.acknowledge_timeout / 2
+    if until_stalled <= 0:
+        status.set(ConditionType.STALLED, "True", Reason.AGENT_NOT_RESPONDING, f"{ending.message}; the agent has not answered yet")
+    look_again = left if until_stalled <= 0 else until_stalled
+    return Waiting(min(look_again, drain.settings.resync_seconds), f"{ending.message}; waiting for the agent to undo the drain")

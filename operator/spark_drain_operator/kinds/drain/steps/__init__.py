@@ -3,6 +3,7 @@
 from spark_drain_operator.kinds.drain.steps import (
     acknowledge,
     approve,
+    await_application,
     complete,
     confirm_executors,
     find_run,
@@ -19,6 +20,7 @@ LAST_STEPS = (scale_down.run, complete.run)
 """All that is left when the application is gone: with it its ConfigMaps go, there is no report any more, and none is needed."""
 
 STEPS = (
+    await_application.run,
     find_run.run,
     request.run,
     acknowledge.run,

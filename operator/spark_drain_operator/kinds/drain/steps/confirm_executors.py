@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from itertools import accumulate
 
 from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, DrainReport, DrainState, ExecutorState
 from spark_drain_store.ranges import parse_ranges
@@ -66,9 +68,13 @@ def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
         [last for _, last in drained] + [int(item.id) for item in report.executor_exceptions if item.id.isdigit()],
         default=-1,
     )
+    drained.sort()
+    starts = [first for first, _ in drained]
+    reach = list(accumulate((last for _, last in drained), max))
     missing = []
     for executor in live:
-        known = executor.isdigit() and any(first <= int(executor) <= last for first, last in drained)
+        before = bisect_right(starts, int(executor)) if executor.isdigit() else 0
+        known = before > 0 and int(executor) <= reach[before - 1]
         newer = executor.isdigit() and complete and executor not in silent and (not cut or int(executor) > highest)
         if not known and executor not in excepted and not newer:
             missing.append(executor)

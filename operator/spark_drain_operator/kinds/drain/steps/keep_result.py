@@ -6,13 +6,18 @@ import json
 
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.progress import end_offsets
+from spark_drain_operator.kinds.drain.progress import end_offsets, without_offsets
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Reason, message_of
 from spark_drain_operator.storage.results import ResultNameTakenError
 
 __all__ = ["run"]
 
 _RECHECK_SECONDS = 5.0  # a ConfigMap that is in the way is not watched
+
+
+def _json(value: object) -> str:
+    """Return it without spaces: together both have to fit into one ConfigMap, as the report does."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def run(drain: DrainPass) -> Outcome:
@@ -23,8 +28,8 @@ def run(drain: DrainPass) -> Outcome:
     if status.result_name == name:
         return DONE
     data = {
-        "report.json": json.dumps(report.as_object(), indent=2),
-        "end-offsets.json": json.dumps(end_offsets(report), indent=2),
+        "report.json": _json(without_offsets(report).as_object()),
+        "end-offsets.json": _json(end_offsets(report)),
     }
     try:
         drain.cluster.results.write(drain.body, name, data)

@@ -11,6 +11,7 @@ from spark_drain_store.channel import config_map_names
 
 from spark_drain_operator.applications.protocol import current_driver
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.kinds.drain.messages import make_room
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import RESOURCE
@@ -128,6 +129,8 @@ def run(drain: DrainPass) -> Outcome:
         case Action.REMOVED if drain.report is None:
             requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
             return ended(Phase.CANCELLED, Reason.NOTIFICATION_REMOVED, message_of(Reason.NOTIFICATION_REMOVED, requests=requests))
+        case Action.REMOVED if status.scale_down_time is None:
+            return _removed_too_late(drain)
         case Action.WAIT_FOR_DRIVER:
             ref = drain.spec.application
             state = application.state if application else "none"
@@ -150,6 +153,16 @@ def run(drain: DrainPass) -> Outcome:
     return DONE
 
 
+def _removed_too_late(drain: DrainPass) -> Outcome:
+    """End the drain: an agent that finds its notification removed holds the driver no longer, so there is nothing to scale down safely."""
+    assert drain.report is not None
+    requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
+    if not drain.report.state.forward_only:
+        return ended(Phase.CANCELLED, Reason.NOTIFICATION_REMOVED, message_of(Reason.NOTIFICATION_REMOVED, requests=requests))
+    message = message_of(Reason.NOTIFICATION_REMOVED_TOO_LATE, requests=requests, state=drain.report.state)
+    return ended(Phase.FAILED, Reason.NOTIFICATION_REMOVED_TOO_LATE, message)
+
+
 def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool) -> None:
     application, ref, messages = drain.application, drain.spec.application, drain.messages
     assert application is not None
@@ -157,6 +170,8 @@ def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool) -> None:
         created = drain.cluster.channels.ensure(drain.namespace, ref.kind, ref.name, drain.adapter.owner_reference(application))
         # Never a version newer than what was decided on: another drain may be in it. With "" the write conflicts, and the pass is repeated.
         messages.requests_version = messages.requests_version or created
+    elif messages.old_reports:
+        make_room(messages.channel)
     old = drain.notification
     if rebind and old is not None:
         messages.write(replace(old, run_id=driver.run_id, attempt=old.attempt + 1))

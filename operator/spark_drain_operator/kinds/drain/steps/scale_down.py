@@ -16,6 +16,7 @@ from spark_drain_operator.storage.pods import PodName
 __all__ = ["Action", "decide", "run", "scale_down"]
 
 _QUIET = timedelta(seconds=30)
+_PATIENCE = timedelta(seconds=300)
 _POLL_SECONDS = 2.0  # executor pods are not watched
 _SHOWN = 5
 
@@ -110,6 +111,8 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
         return Waiting(_POLL_SECONDS, message)
     message = _waiting_message(application, left_over)
     status.set(ConditionType.SCALED_DOWN, "False", Reason.WAITING_FOR_PODS, message)
+    if status.scale_down_time is not None and drain.now >= status.scale_down_time + _PATIENCE:
+        status.set(ConditionType.STALLED, "True", Reason.WAITING_FOR_PODS, message)
     return Waiting(_POLL_SECONDS, message)
 
 

@@ -1,0 +1,196 @@
+"""What used to leave a drain without an end, or to end it with a lie."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from spark_drain_operator.engine.reconciler import Reconciler
+from spark_drain_operator.kinds.drain.kind import DrainKind
+from spark_drain_operator.settings import Settings
+from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.applications import ApplicationObjects
+from spark_drain_store import DrainState, QueryReport
+from spark_drain_store.channel import config_map_names
+from spark_drain_store.configmap import MANAGED_BY
+from spark_drain_store.kube_client import ApiError
+
+from tests.operator.conftest import World, condition
+from tests.operator.scripted_kubeflow import BackgroundKubeflow
+from tests.support.apiserver import DRAINS
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.apiserver
+
+
+def succeeded(body: dict[str, Any]) -> str:
+    found = condition(body, "Succeeded")
+    assert found is not None
+    return str(found["reason"])
+
+
+@pytest.mark.parametrize("state", [DrainState.FLUSHING, DrainState.REPORTING, DrainState.DRAINED])
+def test_without_its_notification_nothing_is_scaled_down(world: World, state: DrainState) -> None:
+    """Nothing holds the driver then: it may be reading again."""
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    agent.report(drain_id, DrainState.REPORTING)
+    world.await_phase("Reporting")
+    if state is DrainState.DRAINED:
+        agent.drained(drain_id, executors="")  # and the operator waits for the executors
+        world.await_condition("ExecutorsDrained", "ExecutorsUnaccounted")
+    agent.channel.requests.write({drain_id: None})
+    if state is not DrainState.DRAINED:
+        agent.report(drain_id, state)
+    ended = world.await_phase("Failed", seconds=20)
+    assert succeeded(ended) == "NotificationRemovedTooLate"
+    agent.drained(drain_id)
+    assert world.untouched
+
+
+def test_a_notification_that_is_removed_before_the_point_of_no_return_cancels(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.STOPPING)
+    agent.channel.requests.write({drain_id: None})
+    assert succeeded(world.await_phase("Cancelled", seconds=20)) == "NotificationRemoved"
+    assert world.untouched
+
+
+@pytest.mark.parametrize(
+    ("spec", "change", "phase", "reason"),
+    [
+        ({"timeoutSeconds": 2}, {}, "TimedOut", "DeadlineExceeded"),
+        ({}, {"cancel": True}, "Cancelled", "CancelRequested"),
+    ],
+    ids=["timeout", "cancel"],
+)
+def test_a_silent_agent_ends_in_a_bounded_time(world: World, spec: dict[str, Any], change: dict[str, Any], phase: str, reason: str) -> None:
+    agent, _ = world.drain_at(DrainState.STOPPING, acknowledgeTimeoutSeconds=6, **spec)
+    if change:
+        world.patch_drain(spec=change)
+    agent.await_withdrawn()
+    stalled = world.await_condition("Stalled", "AgentNotResponding", seconds=20)
+    assert stalled["status"] == "True"
+    ended = world.await_phase(phase, seconds=20)
+    assert succeeded(ended) == reason
+    assert "has not answered for 6 s" in ended["status"]["message"]
+    agent.await_no_notification()
+    assert world.untouched
+
+
+def test_a_silent_agent_does_not_keep_its_drain_from_being_deleted(world: World) -> None:
+    agent, _ = world.drain_at(DrainState.STOPPING, acknowledgeTimeoutSeconds=3)
+    world.delete_drain()
+    eventually(world.drain_is_gone, "the drain is gone", 20)
+    agent.await_no_notification()
+
+
+def test_a_report_of_32000_partitions_leaves_room_for_its_result(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.REPORTING)
+    offsets = json.dumps({"flights": {str(number): 10_000_000 + number for number in range(32_000)}})
+    last = agent.last
+    assert last is not None
+    queries = (*last.queries, QueryReport(id="second", name="large", state="Drained", end_offsets={"KafkaV2[Subscribe[flights]]": offsets}))
+    agent.last = replace(last, queries=queries)
+    agent.report(drain_id, DrainState.DRAINED, queries=queries, executors_drained="1-2")
+    with BackgroundKubeflow(world.application):
+        world.await_phase("Drained")
+    data = world.config_map("drain-result")["data"]
+    assert json.loads(data["end-offsets.json"])["large"] == {"KafkaV2[Subscribe[flights]]": offsets}
+    assert json.loads(data["report.json"])["state"] == "Drained"
+
+
+def test_reports_of_earlier_drains_make_room_before_the_next(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.ACKNOWLEDGED)
+    agent.report(drain_id, DrainState.FAILED)
+    world.await_phase("Failed")
+    agent.await_no_notification()
+    assert set(agent.channel.reports.read().entries) == {drain_id}
+    world.create_drain("second")
+    agent.await_notification()
+    assert not agent.channel.reports.read().entries
+
+
+def test_pods_that_end_slowly_do_not_change_the_verdict(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.REPORTING, timeoutSeconds=4, onTimeout="ForceStop")
+    agent.drained(drain_id)
+    world.application.await_suspend()
+    world.await_condition("ScaledDown", "WaitingForPods")
+    eventually(lambda: world.drain()["status"]["conditions"] and _age(world) > 6, "the deadline has passed", 30)
+    assert world.drain()["status"]["phase"] == "ScalingDown"
+    world.application.obey_suspend()
+    assert succeeded(world.await_phase("Drained")) == "Drained"
+
+
+def _age(world: World) -> float:
+    from datetime import UTC, datetime
+
+    from spark_drain_operator.clock import parse_time
+
+    return (datetime.now(UTC) - parse_time(world.drain()["status"]["startTime"])).total_seconds()
+
+
+def test_a_new_drain_is_in_progress_for_kstatus_and_a_changed_one_is_observed(world: World) -> None:
+    body = world.client.request("POST", DRAINS.format(world.namespace), body=_drain("plain", ifNotRunning="Succeed"))
+    assert body["status"] == {"observedGeneration": -1}
+    ended = world.await_phase("NothingToDrain", "plain")
+    world.patch_drain("plain", spec={"timeoutSeconds": 77})
+    assert world.drain("plain")["metadata"]["generation"] == ended["metadata"]["generation"] + 1
+    eventually(lambda: world.drain("plain")["status"]["observedGeneration"] == ended["metadata"]["generation"] + 1, "it is observed", 20)
+    assert world.drain("plain")["status"]["phase"] == "NothingToDrain"
+
+
+def _drain(name: str, **spec: Any) -> dict[str, Any]:
+    from tests.support.apiserver import drain_body
+
+    return drain_body(name, **spec)
+
+
+class Forbidden(ApplicationObjects):
+    """The operator may not read applications (any more)."""
+
+    def get(self, *_: str) -> dict[str, Any] | None:
+        raise ApiError(403, "Forbidden", "sparkapplications is forbidden")
+
+
+def look(world: World, *, forbidden: bool) -> float | None:
+    cluster = Cluster.over(world.client)
+    if forbidden:
+        cluster = replace(cluster, applications=Forbidden(world.client))
+    return Reconciler(DrainKind(cluster, Settings()), cluster).reconcile(world.namespace, "drain")
+
+
+def test_an_application_that_cannot_be_read_holds_nothing_for_ever(api_server: Any, namespace: str) -> None:
+    from tests.operator.process import OperatorProcess
+    from tests.operator.scripted_kubeflow import ScriptedApplication
+
+    world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
+    agent = world.run_application()
+    drain_id = world.create_drain(acknowledgeTimeoutSeconds=1)
+    look(world, forbidden=True)
+    stalled = condition(world.drain(), "Stalled")
+    assert stalled is not None
+    assert (stalled["status"], stalled["reason"]) == ("True", "ApplicationUnreadable")
+    look(world, forbidden=False)
+    agent.report(drain_id, DrainState.ACKNOWLEDGED)
+    look(world, forbidden=True)
+    assert world.drain()["status"]["phase"] != "Abandoned"
+    world.delete_drain()
+
+    def passes_until_gone() -> bool:
+        if not world.drain_is_gone():
+            look(world, forbidden=True)
+        return world.drain_is_gone()
+
+    eventually(passes_until_gone, "the drain is gone", 20)
+    assert not agent.notifications()
+    assert world.untouched
+
+
+def test_results_are_not_watched(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.REPORTING)
+    with BackgroundKubeflow(world.application):
+        agent.drained(drain_id)
+        world.await_phase("Drained")
+    labels = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
+    query = {"labelSelector": f"{labels},app.kubernetes.io/component!=result"}
+    watched = world.client.request("GET", f"/api/v1/namespaces/{world.namespace}/configmaps", query=query)["items"]
+    assert {item["metadata"]["name"] for item in watched} == set(config_map_names("app"))
