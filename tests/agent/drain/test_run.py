@@ -31,6 +31,7 @@ class NoSpark:
     """Stands where the driver has no executors and no queries; anything else fails the test."""
 
     stopped = False
+    jvm_ended = False
 
     def executors(self) -> list[tuple[str, str]]:
         return []
