@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["count_ids", "format_ranges", "parse_ranges"]
+__all__ = ["count_ids", "expand_ranges", "format_ranges", "parse_ranges"]
 
 _MOST_DIGITS = 18  # fits into 64 bits
 
@@ -40,6 +40,11 @@ def parse_ranges(ranges: str) -> list[tuple[int, int]]:
 
 def _is_id(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+
+
+def expand_ranges(ranges: str) -> list[str]:
+    """Return each id of the ranges."""
+    return [str(number) for first, last in parse_ranges(ranges) for number in range(first, last + 1)]
 
 
 def count_ids(ranges: str) -> int:

@@ -7,10 +7,11 @@ import threading
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, ExecutorException, ExecutorState
-from spark_drain_store.ranges import format_ranges
+from spark_drain_store.ranges import expand_ranges, format_ranges
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.milestones import LOG
@@ -41,6 +42,15 @@ class ExecutorSummary:
     drained: str
     exceptions: tuple[ExecutorException, ...]
 
+    @property
+    def silent(self) -> bool:
+        """Whether an executor is registered and has not answered."""
+        return any(item.state == ExecutorState.SILENT for item in self.exceptions)
+
+    def as_changes(self) -> dict[str, Any]:
+        """Return the fields of the drain report."""
+        return {"executors_expected": self.expected, "executors_drained": self.drained, "executor_exceptions": self.exceptions}
+
 
 def _report(partition: Iterable[str]) -> Iterable[str]:
     list(partition)
@@ -68,7 +78,7 @@ def warm_up(internals: SparkInternals) -> None:
     threading.Thread(target=round_of_all, name="spark-drain-warm-up", daemon=True).start()
 
 
-def collect_executor_reports(internals: SparkInternals, expected: dict[str, str]) -> ExecutorSummary:
+def collect_executor_reports(internals: SparkInternals, expected: dict[str, str], before: ExecutorSummary | None = None) -> ExecutorSummary:
     """Run one small task pinned to each executor and collect who answered.
 
     Parameters
@@ -77,8 +87,10 @@ def collect_executor_reports(internals: SparkInternals, expected: dict[str, str]
         Access to Spark.
     expected
         Executor id to host, as registered at the last commit. In local mode there are none, and nothing is waited for.
+    before
+        What was collected before, when some were silent: only the others are asked.
     """
-    drained: set[str] = set()
+    drained = set(expand_ranges(before.drained)) if before is not None else set()
     for _ in range(_ROUNDS):
         registered = dict(internals.executors())
         missing = [(host, executor) for executor, host in registered.items() if executor not in drained]

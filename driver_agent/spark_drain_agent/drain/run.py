@@ -11,7 +11,7 @@ from spark_drain_agent.drain.after_commit import finish_all
 from spark_drain_agent.drain.before_commit import BeforeCommit
 from spark_drain_agent.drain.decide import Assignment, Decision
 from spark_drain_agent.drain.ended import DrainEndedError, SparkStoppedError
-from spark_drain_agent.drain.executor_reports import collect_executor_reports, warm_up
+from spark_drain_agent.drain.executor_reports import ExecutorSummary, collect_executor_reports, warm_up
 from spark_drain_agent.drain.host import DrainHost
 from spark_drain_agent.drain.inherited import InheritedDrain
 from spark_drain_agent.drain.phases import Committed, Finished
@@ -24,6 +24,8 @@ from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
 
 __all__ = ["Drain"]
+
+_ASK_AGAIN_SECONDS = 10.0
 
 
 class Drain:
@@ -46,6 +48,7 @@ class Drain:
         self._before = None if forward else BeforeCommit(host, self.request, self._reporter, self.concerns)
         self._names = _names(decision.notification)
         self._committed: Committed | None = None
+        self._executors: ExecutorSummary | None = None
 
     @property
     def drain_id(self) -> str:
@@ -161,6 +164,7 @@ class Drain:
         self._reporter.change_surely(time.sleep, state=DrainState.DRAINED, reason="Drained", message=message)
         reached("drained")
         LOG.info("drain %s: drained; the driver stays until the notification is removed", self.drain_id)
+        self._ask_silent_executors(finished)
         self.request.gone.wait()
         LOG.info("drain %s: the notification is gone; the driver may go", self.drain_id)
 
@@ -192,13 +196,18 @@ class Drain:
         with self._reporter.timed("executors"):
             self._reporter.change(state=DrainState.REPORTING, reason="", message="", queries=finished.queries)
             reached("reporting")
-            summary = collect_executor_reports(self._host.internals, finished.executors)
-        self._reporter.change(
-            executors_expected=summary.expected,
-            executors_drained=summary.drained,
-            executor_exceptions=summary.exceptions,
-            timings=self._reporter.timings,
-        )
+            self._executors = collect_executor_reports(self._host.internals, finished.executors)
+        self._reporter.change(timings=self._reporter.timings, **self._executors.as_changes())
+
+    def _ask_silent_executors(self, finished: Finished) -> None:
+        """Ask executors that did not answer again while the driver is held: nobody scales it down before they have."""
+        while self._executors is not None and self._executors.silent and not self.request.gone.wait(_ASK_AGAIN_SECONDS):
+            try:
+                self._executors = collect_executor_reports(self._host.internals, finished.executors, self._executors)
+            except JavaError as error:
+                LOG.info("drain %s: silent executors cannot be asked again: %s", self.drain_id, error)
+                return
+            self._reporter.change(**self._executors.as_changes())
 
     def _report_end(self, ended: DrainEndedError) -> None:
         LOG.info("drain %s: %s (%s): %s", self.drain_id, ended.state, ended.reason, ended)

@@ -12,12 +12,13 @@ from typing import Any, cast
 
 import pytest
 from spark_drain_agent.drain.decide import Assignment, Decision
+from spark_drain_agent.drain.executor_reports import ExecutorSummary
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.spark_internals.session import SparkInternals
-from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport
+from spark_drain_store import DrainNotification, DrainReport, DrainState, ExecutorException, ExecutorState, QueryReport
 
 from tests.agent.checkpoint.test_steps import JOURNAL
 from tests.agent.stores import fickle_channel
@@ -279,3 +280,24 @@ def test_a_journalled_drain_is_adopted_even_if_the_store_comes_and_goes(world: W
 def test_a_journal_without_a_notification_is_not_adopted(world: World) -> None:
     assert not world.agent._adopt(replace(JOURNAL, drain_id="u"))
     assert world.agent.gate.phase is Phase.OPEN
+
+
+def test_silent_executors_are_asked_again_while_the_driver_is_held(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator waits for every executor that runs; one that was busy must not let a complete drain time out."""
+    silent = ExecutorException(id="2", state=ExecutorState.SILENT, detail="")
+    answers = [ExecutorSummary(2, "1", (silent,)), ExecutorSummary(2, "1", (silent,)), ExecutorSummary(2, "1-2", ())]
+    asked: list[ExecutorSummary | None] = []
+
+    def collect(_internals: object, _expected: object, before: ExecutorSummary | None = None) -> ExecutorSummary:
+        asked.append(before)
+        return answers[len(asked) - 1]
+
+    monkeypatch.setattr("spark_drain_agent.drain.run.collect_executor_reports", collect)
+    monkeypatch.setattr("spark_drain_agent.drain.run._ASK_AGAIN_SECONDS", 0.05)
+    with world.run(inherited=INHERITED) as drain:
+        until(lambda: (report := world.report()) is not None and report.executors_drained == "1-2")
+        report = world.report()
+        assert report is not None
+        assert (report.state, report.executor_exceptions) == (DrainState.DRAINED, ())
+        assert asked == [None, *answers[:2]]
+        drain.update(None)

@@ -95,7 +95,7 @@ def fill(status: DrainStatus, report: DrainReport) -> None:
     status.queries = _unique((_query(query) for query in report.queries[:_QUERIES]), "id")
     status.executor_exceptions = _unique((_exception(item) for item in report.executor_exceptions[:_EXCEPTIONS]), "id")
     measured = [(step[:63], seconds) for step, seconds in list(report.timings.items())[:_TIMINGS] if step and math.isfinite(seconds)]
-    timings = [{"step": step, "milliseconds": _natural(max(0, round(seconds * 1000)), _INT32)} for step, seconds in measured]
+    timings = [{"step": step, "milliseconds": round(min(max(0.0, seconds), _INT32 / 1000) * 1000)} for step, seconds in measured]
     status.timings = _unique(timings, "step")
     if report.runs:
         status.run_id = report.runs[-1][:253]
