@@ -164,15 +164,17 @@ class FlightsJob:
 
     def drain_report(self, version: str) -> dict[str, Any]:
         """Return the agent's last report of a drain, from the ConfigMap that outlives the application."""
+        return self._result(version, "report.json")
+
+    def _result(self, version: str, name: str) -> dict[str, Any]:
         status = self.kubectl.get(feeds.DRAINS, f"flights-{version}")["status"]
-        data = self.kubectl.get("configmap", status["resultRef"]["name"])["data"]
-        reports = [json.loads(text) for text in data.values() if text.startswith("{")]
-        return next(report for report in reports if "queries" in report)
+        found: dict[str, Any] = json.loads(self.kubectl.get("configmap", status["resultRef"]["name"])["data"][name])
+        return found
 
     def end_offsets(self, version: str) -> Offsets:
         """Return where a version ended: the next offset to read, by partition, as its drain's result says."""
-        (query,) = self.drain_report(version)["queries"]
-        (offsets,) = query["endOffsets"].values()
+        (sources,) = self._result(version, "end-offsets.json").values()
+        (offsets,) = sources.values()
         (partitions,) = json.loads(offsets).values()
         return dict(sorted(partitions.items(), key=lambda item: int(item[0])))
 
