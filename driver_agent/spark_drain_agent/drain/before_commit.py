@@ -172,9 +172,7 @@ class BeforeCommit:
                 for catch_up in under_way:
                     if catch_up is not None:
                         catch_up.wait()
-        except PlanRejectedError as error:
-            raise DrainEndedError(DrainState.REJECTED, error.reason, str(error)) from error
-        except (QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
+        except (PlanRejectedError, QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
             raise _explained(error) from error
 
     def _freeze_and_decide(self, options: DrainOptions) -> Committed:
@@ -256,11 +254,8 @@ class BeforeCommit:
             if not any(target.stopped for target in planned.targets):
                 raise
             return False
-        try:
-            for target in planned.targets:
-                target.check_checkpoint()
-        except PlanRejectedError as error:
-            raise DrainEndedError(DrainState.REJECTED, error.reason, str(error)) from error
+        for target in planned.targets:
+            target.check_checkpoint()
         return not any(target.stopped for target in planned.targets)
 
     def _wait_until_settled(self, planned: _Planned, first: list[UncommittedQuery]) -> None:
@@ -297,6 +292,8 @@ def _under_way(targets: list[UncommittedQuery]) -> str:
 def _explained(error: BaseException) -> BaseException:
     if isinstance(error, QueryEndedError):
         return DrainEndedError(DrainState.FAILED, reasons.QUERY_FAILED, f"a query ended while it was being drained: {in_words(error)}")
+    if isinstance(error, PlanRejectedError):
+        return DrainEndedError(DrainState.REJECTED, error.reason, str(error))
     if isinstance(error, UnknownCheckpointFormatError):
         return DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_QUERY, str(error))
     if isinstance(error, CallbackError):

@@ -34,6 +34,7 @@ class Results:
         """
         metadata = drain["metadata"]
         collection = objects_path("v1", metadata["namespace"], "configmaps")
+        path = objects_path("v1", metadata["namespace"], "configmaps", name)
         owner = {
             "apiVersion": drain["apiVersion"],
             "kind": drain["kind"],
@@ -53,10 +54,10 @@ class Results:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            present = self._client.request("GET", objects_path("v1", metadata["namespace"], "configmaps", name))
+            present = self._client.request("GET", path)
             owners = [item["uid"] for item in present["metadata"].get("ownerReferences") or []]
             if metadata["uid"] not in owners:
                 raise ResultNameTakenError(name) from error
             if present.get("data") != dict(data):
                 body["metadata"] = {**present["metadata"]}
-                self._client.request("PUT", objects_path("v1", metadata["namespace"], "configmaps", name), body=body)
+                self._client.request("PUT", path, body=body)

@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from spark_drain_operator.clock import parse_time
 from spark_drain_operator.engine.reconciler import Reconciler
 from spark_drain_operator.kinds.drain.kind import DrainKind
 from spark_drain_operator.settings import Settings
@@ -16,8 +18,9 @@ from spark_drain_store.configmap import MANAGED_BY
 from spark_drain_store.kube_client import ApiError
 
 from tests.operator.conftest import World, condition
-from tests.operator.scripted_kubeflow import BackgroundKubeflow
-from tests.support.apiserver import DRAINS
+from tests.operator.process import OperatorProcess
+from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
+from tests.support.apiserver import DRAINS, drain_body
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -121,27 +124,17 @@ def test_pods_that_end_slowly_do_not_change_the_verdict(world: World) -> None:
 
 
 def _age(world: World) -> float:
-    from datetime import UTC, datetime
-
-    from spark_drain_operator.clock import parse_time
-
     return (datetime.now(UTC) - parse_time(world.drain()["status"]["startTime"])).total_seconds()
 
 
 def test_a_new_drain_is_in_progress_for_kstatus_and_a_changed_one_is_observed(world: World) -> None:
-    body = world.client.request("POST", DRAINS.format(world.namespace), body=_drain("plain", ifNotRunning="Succeed"))
+    body = world.client.request("POST", DRAINS.format(world.namespace), body=drain_body("plain", ifNotRunning="Succeed"))
     assert body["status"] == {"observedGeneration": -1}
     ended = world.await_phase("NothingToDrain", "plain")
     world.patch_drain("plain", spec={"timeoutSeconds": 77})
     assert world.drain("plain")["metadata"]["generation"] == ended["metadata"]["generation"] + 1
     eventually(lambda: world.drain("plain")["status"]["observedGeneration"] == ended["metadata"]["generation"] + 1, "it is observed", 20)
     assert world.drain("plain")["status"]["phase"] == "NothingToDrain"
-
-
-def _drain(name: str, **spec: Any) -> dict[str, Any]:
-    from tests.support.apiserver import drain_body
-
-    return drain_body(name, **spec)
 
 
 class Forbidden(ApplicationObjects):
@@ -159,9 +152,6 @@ def look(world: World, *, forbidden: bool) -> float | None:
 
 
 def test_an_application_that_cannot_be_read_holds_nothing_for_ever(api_server: Any, namespace: str) -> None:
-    from tests.operator.process import OperatorProcess
-    from tests.operator.scripted_kubeflow import ScriptedApplication
-
     world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
     agent = world.run_application()
     drain_id = world.create_drain(acknowledgeTimeoutSeconds=1)

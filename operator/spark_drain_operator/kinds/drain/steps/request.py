@@ -126,11 +126,8 @@ def run(drain: DrainPass) -> Outcome:
         case Action.STALE:
             message = message_of(Reason.STALE_RUN_ID, wanted=drain.spec.run_id, found=driver.run_id if driver else "")
             return ended(Phase.REJECTED, Reason.STALE_RUN_ID, message)
-        case Action.REMOVED if drain.report is None:
-            requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
-            return ended(Phase.CANCELLED, Reason.NOTIFICATION_REMOVED, message_of(Reason.NOTIFICATION_REMOVED, requests=requests))
-        case Action.REMOVED if status.scale_down_time is None:
-            return _removed_too_late(drain)
+        case Action.REMOVED if drain.report is None or status.scale_down_time is None:
+            return _removed(drain)
         case Action.WAIT_FOR_DRIVER:
             ref = drain.spec.application
             state = application.state if application else "none"
@@ -153,11 +150,10 @@ def run(drain: DrainPass) -> Outcome:
     return DONE
 
 
-def _removed_too_late(drain: DrainPass) -> Outcome:
+def _removed(drain: DrainPass) -> Outcome:
     """End the drain: an agent that finds its notification removed holds the driver no longer, so there is nothing to scale down safely."""
-    assert drain.report is not None
     requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
-    if not drain.report.state.forward_only:
+    if drain.report is None or not drain.report.state.forward_only:
         return ended(Phase.CANCELLED, Reason.NOTIFICATION_REMOVED, message_of(Reason.NOTIFICATION_REMOVED, requests=requests))
     message = message_of(Reason.NOTIFICATION_REMOVED_TOO_LATE, requests=requests, state=drain.report.state)
     return ended(Phase.FAILED, Reason.NOTIFICATION_REMOVED_TOO_LATE, message)
