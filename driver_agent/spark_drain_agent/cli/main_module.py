@@ -50,15 +50,15 @@ def become_main(program: str, arguments: Sequence[str], *, module: bool) -> None
 
 def _code(main: ModuleType, path: str) -> CodeType:
     with io.open_code(path) as file:
-        compiled: CodeType | None = read_code(file)
+        program = file.read()  # once: it may be a pipe
+    compiled: CodeType | None = read_code(io.BytesIO(program))
     main.__file__ = path
     main.__dict__["__cached__"] = None
     if compiled is not None:
         main.__loader__ = SourcelessFileLoader("__main__", path)
         return compiled
     main.__loader__ = SourceFileLoader("__main__", path)
-    with io.open_code(path) as file:
-        return compile(file.read(), path, "exec", dont_inherit=True)
+    return compile(program, path, "exec", dont_inherit=True)
 
 
 def _own_path_entry() -> str | None:

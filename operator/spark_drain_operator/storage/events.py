@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, objects_path
+from spark_drain_store.kube_client import ApiError, KubeClient, objects_path
 
 from spark_drain_operator.clock import format_time, now
 
@@ -91,7 +91,13 @@ class EventRecorder:
         while (body := self._waiting.get()) is not None:
             try:
                 self._client.request("POST", objects_path("v1", body["metadata"]["namespace"], "events"), body=body)
-            except (ApiError, ApiUnavailableError) as error:
-                if not (isinstance(error, ApiError) and error.status in (404, 409)):
-                    about = body["involvedObject"]
-                    _log.warning("event %s of %s/%s could not be written: %s", body["reason"], about["namespace"], about["name"], error)
+            except ApiError as error:
+                if error.status not in (404, 409):
+                    self._lost(body, error)
+            except Exception as error:  # an unknown defect must not end the thread that every pass hands its Events to
+                self._lost(body, error)
+
+    @staticmethod
+    def _lost(body: dict[str, Any], error: Exception) -> None:
+        about = body["involvedObject"]
+        _log.warning("event %s of %s/%s could not be written: %s", body["reason"], about["namespace"], about["name"], error)

@@ -34,12 +34,12 @@ class Outcome:
     err: str
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> Outcome:
+def run(folder: Path, *arguments: str, text: str = "from outside", **environment: str) -> Outcome:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
         env={**os.environ, **environment},
-        input="from outside",
+        input=text,
         capture_output=True,
         text=True,
         check=False,
@@ -135,6 +135,16 @@ def test_every_kind_of_program_starts_as_without_the_agent(tmp_path: Path, kind:
     plain = run(tmp_path, *program, *ARGUMENTS)
     agent = run(tmp_path, *AGENT[start], *program, *ARGUMENTS)
     assert agent == plain
+
+
+def test_a_script_that_is_a_pipe_is_run(tmp_path: Path) -> None:
+    def outcome(*start: str) -> tuple[int, str, str]:
+        found = run(tmp_path, *start, "/dev/stdin", *ARGUMENTS, text=START)
+        return found.code, re.sub("/proc/[0-9]+/", "/proc/self/", found.out), found.err
+
+    plain = outcome()
+    assert plain[1]
+    assert outcome(*AGENT["module"]) == plain
 
 
 @pytest.mark.soak
