@@ -6,13 +6,14 @@ from typing import Any
 
 import yaml
 
-from devcluster.api import control_plane
+from devcluster.api import RunningControlPlane, control_plane
 
 # What people set most; each rendering must be accepted as a whole.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "defaults": (),
     "namespaced": ("--set", "rbac.scope=Namespaces,watchNamespaces={one,two}"),
     "agents": ("--set", "agentNamespaces[0].namespace=one,agentNamespaces[0].serviceAccounts={spark,other}"),
+    "for Argo CD": ("--set", "argocd.customizations=true,argocd.namespace=two"),
     "everything named": (
         *("--set", "allowDelete=true,fullnameOverride=drain,commonLabels.team=data,priorityClassName=system-cluster-critical"),
         *("--set-string", "image.tag=1"),
@@ -30,9 +31,8 @@ def check_rendered(helm: Path, chart: Path) -> str | None:
     """Apply every variant to a real API server with strict field validation; None, or what it refused."""
     problems = []
     with control_plane() as plane:
-        kubectl = str(plane.kubectl)
         for namespace in ("spark-drain", "one", "two"):
-            subprocess.run([kubectl, "create", "namespace", namespace], env=plane.environment(), capture_output=True, check=True)
+            subprocess.run([str(plane.kubectl), "create", "namespace", namespace], env=plane.environment(), capture_output=True, check=True)
         for variant, arguments in VARIANTS.items():
             try:
                 manifests = render(helm, chart, arguments)
@@ -40,11 +40,15 @@ def check_rendered(helm: Path, chart: Path) -> str | None:
                 problems.append(f"{variant}: helm template failed: {error.stderr.strip()}")
                 continue
             problems += [f"{variant}: {problem}" for problem in _described(manifests)]
-            command = [kubectl, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", "-"]
-            done = subprocess.run(command, env=plane.environment(), input=manifests, capture_output=True, text=True, check=False)
-            if done.returncode:
-                problems.append(f"{variant}: {done.stderr.strip()}")
+            problems += [f"{variant}: {problem}" for problem in _refused(plane, "-f", "-", manifests=manifests)]
+        problems += [f"kustomize: {problem}" for problem in _refused(plane, "-k", str(chart.parents[1] / "kustomize/base"))]
     return "\n".join(problems) or None
+
+
+def _refused(plane: RunningControlPlane, *what: str, manifests: str = "") -> list[str]:
+    command = [str(plane.kubectl), "apply", "--server-side", "--force-conflicts", "--validate=strict", *what]
+    done = subprocess.run(command, env=plane.environment(), input=manifests, capture_output=True, text=True, check=False)
+    return [done.stderr.strip()] if done.returncode else []
 
 
 def _described(manifests: str) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from devcluster import gobuild
+from tools import manifests
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts/spark-drain"
@@ -53,11 +54,24 @@ def test_helm_lint_is_strict(helm: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_definitions_are_copies() -> None:
-    originals = {path.name: path.read_text() for path in (ROOT / "crds").glob("*.yaml")}
-    copies = {path.name: path.read_text() for path in (CHART / "files/crds").glob("*.yaml")}
-    assert originals
-    assert copies == originals, "copy crds/*.yaml to charts/spark-drain/files/crds/"
+@pytest.mark.parametrize("path", manifests.MANIFESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_manifests_made_from_others_are_up_to_date(path: Path) -> None:
+    assert path.read_text() == manifests.MANIFESTS[path](), "run python -m tools.manifests"
+
+
+def _named(body: dict[str, Any]) -> tuple[str, str]:
+    return body["kind"], body["metadata"]["name"]
+
+
+def test_kustomize_builds_what_the_chart_installs(helm: str) -> None:
+    kubectl = gobuild.build(gobuild.KUBE) / "kubectl"
+    done = subprocess.run([str(kubectl), "kustomize", str(ROOT / "kustomize/base")], capture_output=True, text=True, check=True)
+    built = [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document["kind"] != "Namespace"]
+    installed = rendered(helm)
+    for each in (*built, *installed):
+        each["metadata"].pop("annotations", None)
+        each["metadata"]["labels"] = {}
+    assert sorted(built, key=_named) == sorted(installed, key=_named)
 
 
 def test_definitions_are_rendered_unchanged_but_for_metadata(helm: str) -> None:

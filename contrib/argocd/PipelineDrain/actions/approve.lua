@@ -1,0 +1,2 @@
+obj.spec.approved = true
+return obj

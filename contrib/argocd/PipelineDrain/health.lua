@@ -1,0 +1,29 @@
+-- Health of a PipelineDrain in Argo CD: Healthy or Degraded only once the drain has ended, because a hook that is Degraded ends
+-- the sync while the drain would go on. A drain that stalls ends by itself at its deadline.
+local health = {status = "Progressing", message = "waiting for the operator of spark-drain"}
+local status = obj.status
+if status == nil or status.phase == nil then
+  return health
+end
+
+local conditions = {}
+for _, condition in ipairs(status.conditions or {}) do
+  conditions[condition.type] = condition
+end
+
+local function holds(type)
+  return conditions[type] ~= nil and conditions[type].status == "True"
+end
+
+health.message = status.phase
+if status.message ~= nil and status.message ~= "" then
+  health.message = status.phase .. ": " .. status.message
+end
+if holds("Finished") then
+  health.status = holds("Succeeded") and "Healthy" or "Degraded"
+elseif holds("Stalled") then
+  health.message = status.phase .. ", stalled: " .. (conditions.Stalled.message or "")
+elseif status.phase == "AwaitingApproval" then
+  health.status = "Suspended"
+end
+return health
