@@ -1,6 +1,7 @@
 """One world per test: a namespace, an application, an agent, an operator process."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,14 +125,19 @@ class Shared:
     free: list[str]
 
 
-@pytest.fixture(scope="session")
-def shared(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    with new_namespaces(api_server, POOL) as names:
-        log = tmp_path_factory.mktemp("operator") / "operator.log"
-        operator = OperatorProcess(without_proxy(api_server.environment()), ",".join(names), log, "--allow-delete")
+@contextmanager
+def one_operator(api_server: ApiServer, folder: Path, namespaces: int) -> Iterator[Shared]:
+    with new_namespaces(api_server, namespaces) as names:
+        operator = OperatorProcess(without_proxy(api_server.environment()), ",".join(names), folder / "operator.log", "--allow-delete")
         operator.start()
         yield Shared(operator, names)
         assert operator.stop() == 0, operator.log()[-4000:]
+
+
+@pytest.fixture(scope="session")
+def shared(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    with one_operator(api_server, tmp_path_factory.mktemp("operator"), POOL) as shared:
+        yield shared
 
 
 @pytest.fixture

@@ -11,6 +11,25 @@ from tests.support.waiting import eventually
 _APPLICATIONS = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/{}/sparkapplications"
 
 
+def application_body(name: str, **spec: Any) -> dict[str, Any]:
+    """Return a SparkApplication that the API server takes."""
+    return {
+        "apiVersion": "sparkoperator.k8s.io/v1beta2",
+        "kind": "SparkApplication",
+        "metadata": {"name": name},
+        "spec": {
+            "type": "Python",
+            "mode": "cluster",
+            "sparkVersion": "4.2.0",
+            "image": "example/pipeline",
+            "mainApplicationFile": "local:///app.py",
+            "driver": {"cores": 1},
+            "executor": {"instances": 2},
+            **spec,
+        },
+    }
+
+
 class ScriptedApplication:
     """One SparkApplication; each method does what kubeflow's operator, the kubelet or Spark would do next."""
 
@@ -23,25 +42,7 @@ class ScriptedApplication:
         self.run_id = ""
 
     def create(self, **spec: Any) -> "ScriptedApplication":
-        self._client.request(
-            "POST",
-            _APPLICATIONS.format(self.namespace),
-            body={
-                "apiVersion": "sparkoperator.k8s.io/v1beta2",
-                "kind": "SparkApplication",
-                "metadata": {"name": self.name},
-                "spec": {
-                    "type": "Python",
-                    "mode": "cluster",
-                    "sparkVersion": "4.2.0",
-                    "image": "example/pipeline",
-                    "mainApplicationFile": "local:///app.py",
-                    "driver": {"cores": 1},
-                    "executor": {"instances": 2},
-                    **spec,
-                },
-            },
-        )
+        self._client.request("POST", _APPLICATIONS.format(self.namespace), body=application_body(self.name, **spec))
         return self
 
     def body(self) -> dict[str, Any]:
