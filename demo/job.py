@@ -118,16 +118,7 @@ class FlightsJob:
         max_offsets : int or None
             Most records per batch, where they are others than the settings'.
         """
-        settings = self.settings
-        arguments = [
-            f"--bootstrap={BOOTSTRAP}",
-            f"--input={self.input}",
-            f"--output={self.output}",
-            f"--checkpoint=file://{self.folder}/checkpoint",
-            f"--max-offsets={max_offsets or settings.max_offsets}",
-            *(["--idempotent"] if settings.idempotent else []),
-        ]
-        manifest = manifests.application(version, settings.image, arguments, settings.conf, idle=idle)
+        manifest = self.manifest(version, idle=idle, max_offsets=max_offsets)
         deadline = time.monotonic() + _ADMISSION_SECONDS
         while True:
             try:
@@ -138,6 +129,19 @@ class FlightsJob:
                 if "webhook" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(1)
+
+    def manifest(self, version: str, *, idle: int = 0, max_offsets: int | None = None) -> dict[str, Any]:
+        """Return what `start` applies."""
+        settings = self.settings
+        arguments = [
+            f"--bootstrap={BOOTSTRAP}",
+            f"--input={self.input}",
+            f"--output={self.output}",
+            f"--checkpoint=file://{self.folder}/checkpoint",
+            f"--max-offsets={max_offsets or settings.max_offsets}",
+            *(["--idempotent"] if settings.idempotent else []),
+        ]
+        return manifests.application(version, settings.image, arguments, settings.conf, idle=idle)
 
     def drain(self, version: str) -> Path:
         """Apply the PipelineDrain of one version, as it is in the example, and return its file."""

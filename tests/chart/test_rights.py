@@ -1,19 +1,17 @@
 """The rights that the chart grants are enough, and are used: operator and agent under their own service accounts."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from spark_drain_store.kube_client import ApiError, KubeClient
 
-from devcluster import gobuild
 from tests.operator.conftest import World
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import ROOT, ApiServer, service_account
+from tests.support import chart
+from tests.support.apiserver import ApiServer, service_account
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -21,19 +19,9 @@ pytestmark = pytest.mark.apiserver
 
 @pytest.fixture(params=["Cluster", "Namespaces"])
 def installed(request: pytest.FixtureRequest, api_server: ApiServer, namespace: str) -> Iterator[str]:
-    helm = gobuild.build(gobuild.HELM) / "helm"
-    values = {
-        "rbac": {"scope": request.param},
-        "watchNamespaces": [namespace],
-        "crds": {"enabled": False},
-        "fullnameOverride": namespace,
-        "agentNamespaces": [{"namespace": namespace, "serviceAccounts": ["default"]}],
-    }
-    command = [str(helm), "template", "spark-drain", str(ROOT / "charts/spark-drain"), "--namespace", namespace, "--values", "-"]
-    manifests = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=True).stdout
-    api_server.run_kubectl("apply", "-f", "-", text=manifests)
-    yield namespace
-    api_server.run_kubectl("delete", "--wait=false", "-f", "-", text=manifests)
+    agents = [{"namespace": namespace, "serviceAccounts": ["default"]}]
+    with chart.installed(api_server, namespace, rbac={"scope": request.param}, watchNamespaces=[namespace], agentNamespaces=agents):
+        yield namespace
 
 
 def test_a_drain_with_nothing_but_the_granted_rights(

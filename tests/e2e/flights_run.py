@@ -19,6 +19,7 @@ from tools import spark_java
 
 FLIGHTS = 6_000
 DRAIN_AFTER = 2_000
+REST = FLIGHTS // 3  # records per batch of version 2, which has nothing to be caught in the middle of
 # Lives of a minute: good code is not worth its compilation, nor a lease of quarter of a minute its wait. Two executors are enough to begin
 # with, and a third one may never be there.
 _CONF = {
@@ -80,31 +81,37 @@ def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0) -> 
 
 def drain_and_replace(run: Run) -> None:
     """Drain version 1, start version 2, let it read all flights, drain it."""
-    job, feed = run.job, run.feed
-    _drain(run, "v1", _DRAIN_SECONDS)
+    job = run.job
+    drain(run, "v1")
     _look(run)
-    job.start("v2", max_offsets=FLIGHTS // 3)  # it has nothing to be caught in the middle of
+    job.start("v2", max_offsets=REST)
+    read_all(run)
+    drain(run, "v2")
+
+
+def read_all(run: Run) -> None:
+    """Wait until version 2 has read all flights."""
     eventually(
-        lambda: sum(reached(feed.seen("v2")).values()) == FLIGHTS,
+        lambda: sum(reached(run.feed.seen("v2")).values()) == FLIGHTS,
         f"v2 has read up to flight {FLIGHTS}",
         _START_SECONDS + _READ_SECONDS,
         every=0.5,
     )
-    _drain(run, "v2", _DRAIN_SECONDS)
 
 
 def drain_and_kill(run: Run) -> Killer:
     """Drain version 1 and delete its driver's pod in the middle of that."""
     killer = Killer(run.job.kubectl, POD)
     try:
-        _drain(run, "v1", _START_SECONDS + _DRAIN_SECONDS)  # the next run of the driver has to start
+        drain(run, "v1", _START_SECONDS + _DRAIN_SECONDS)  # the next run of the driver has to start
     finally:
         killer.close()
     _look(run)
     return killer
 
 
-def _drain(run: Run, version: str, seconds: float) -> None:
+def drain(run: Run, version: str, seconds: float = _DRAIN_SECONDS) -> None:
+    """Drain a version and keep what is said of it."""
     job = run.job
     name = f"flights-{version}"
     job.drain(version)

@@ -1,0 +1,32 @@
+"""Admission policies of a real API server."""
+
+from typing import Any
+
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
+
+from tests.operator.scripted_kubeflow import ScriptedApplication
+from tests.support.apiserver import ApiServer
+from tests.support.waiting import eventually
+
+PROTECTED = {"metadata": {"annotations": {"sparkdrain.io/protect": "true"}}}
+
+
+def refused(client: KubeClient, method: str, path: str, body: dict[str, Any] | None = None) -> str:
+    """Return what the policy says, "" where the request is granted; all are dry runs."""
+    content_type = MERGE_PATCH if method == "PATCH" else "application/json"
+    try:
+        client.request(method, path, query={"dryRun": "All"}, body=body, content_type=content_type)
+    except ApiError as error:
+        if "ValidatingAdmissionPolicy" not in error.message:
+            raise
+        return error.message
+    return ""
+
+
+def await_protection(server: ApiServer, namespace: str) -> None:
+    """Wait until the policy that protects applications is in force, which takes a moment; leaves an application ``first``."""
+    running = ScriptedApplication(server.client, namespace, "first").create()
+    running.set_state("RUNNING")
+    path = f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{namespace}/sparkapplications/first"
+    server.client.request("PATCH", path, body=PROTECTED, content_type=MERGE_PATCH)
+    eventually(lambda: refused(server.client, "PATCH", path, {"spec": {"image": "another"}}), "applications are protected", 30)
