@@ -53,6 +53,7 @@ PAUSE = GoModule("pause", (("pause", "."),))
 COREDNS = GoModule("coredns", (("coredns", "."),))
 HELM = GoModule("helm", (("helm", "helm.sh/helm/v4/cmd/helm"),))
 KIND = GoModule("kind", (("kind", "sigs.k8s.io/kind"), ("check-kind-config", ".")))
+GITOPS = GoModule("gitops", tuple((name, f"./{name}") for name in ("argocd-lua", "flux-health", "gitops-sync")))
 SPARK_OPERATOR = GoModule(
     "spark-operator",
     (("spark-operator", "github.com/kubeflow/spark-operator/v2/cmd/operator"),),

@@ -25,6 +25,7 @@ Step = tuple[str, Callable[[], object]]
 
 # Suites that run these programs without being marked.
 _PROGRAMS = ("tests/devcluster/", "tests/chart/", "tests/crds/")
+_GITOPS = ("tests/gitops/", "tests/e2e/test_upgrade")
 _SPARKS = "tests/versions/"
 _JARS = "tests/semantics/"
 _TABLES = "tests/sinks/"
@@ -64,6 +65,7 @@ class _Chosen:
         for item in session.items:
             self.needs |= {mark.name for mark in item.iter_markers() if mark.name in {"apiserver", "cluster", "spark"}}
             self.needs |= {"programs"} if item.nodeid.startswith(_PROGRAMS) else set()
+            self.needs |= {"gitops"} if item.nodeid.startswith(_GITOPS) else set()
             self.needs |= {"sparks"} if item.nodeid.startswith(_SPARKS) else set()
             self.needs |= {"jars"} if item.nodeid.startswith(_JARS) else set()
             self.needs |= {"tables"} if item.nodeid.startswith(_TABLES) else set()
@@ -87,13 +89,14 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
     Parameters
     ----------
     wanted : set of str
-        Some of ``apiserver``, ``cluster``, ``jars``, ``programs``, ``spark``, ``sparks`` and ``tables``.
+        Some of ``apiserver``, ``cluster``, ``gitops``, ``jars``, ``programs``, ``spark``, ``sparks`` and ``tables``.
     own_cluster : bool
         The cluster is devcluster's, not one that the environment names.
     docker : bool
         A Docker engine provides it.
     """
-    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"jars", "spark", "sparks", "tables"} else []
+    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"gitops", "jars", "spark", "sparks", "tables"} else []
+    modules += [gobuild.GITOPS] if "gitops" in wanted else []
     images: dict[str, Step] = {}
     if "cluster" in wanted and own_cluster:
         modules += [] if docker else _FOR_PODS
