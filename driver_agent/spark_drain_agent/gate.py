@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any
+
+from spark_drain_agent.clock import monotonic
 
 __all__ = ["Gate", "Phase"]
 
@@ -39,11 +40,11 @@ class Gate:
         self._phase = Phase.OPEN
         self._concerns: Concerns = _everything
         self._turns = 0
-        self._held_since = time.monotonic()
+        self._held_since = monotonic()
         self._leaving = False
         self._starts: list[object] = []
         self._waiting = 0
-        self._last_start = time.monotonic()
+        self._last_start = monotonic()
 
     @property
     def phase(self) -> Phase:
@@ -74,7 +75,7 @@ class Gate:
         self._phase, self._concerns = phase, concerns
         self._turns += 1
         if phase is Phase.HELD:
-            self._held_since = time.monotonic()
+            self._held_since = monotonic()
         self._changed.notify_all()
 
     def hold(self, unchanged: Callable[[], bool]) -> bool:
@@ -132,7 +133,7 @@ class Gate:
             if free:
                 with self._changed:
                     self._starts = [other for other in self._starts if other is not item]
-                    self._last_start = time.monotonic()
+                    self._last_start = monotonic()
                     self._changed.notify_all()
 
     def starts_in_flight(self) -> list[Any]:
@@ -147,7 +148,7 @@ class Gate:
     def in_place(self, quiet_seconds: float) -> bool:
         """Return whether the application has started what it is going to start: it waits, or was quiet for a while."""
         with self._changed:
-            return self._waiting > 0 or (not self._starts and time.monotonic() - self._last_start >= quiet_seconds)
+            return self._waiting > 0 or (not self._starts and monotonic() - self._last_start >= quiet_seconds)
 
     @property
     def user_is_waiting(self) -> bool:

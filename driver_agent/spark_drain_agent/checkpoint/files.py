@@ -43,7 +43,6 @@ class CheckpointFiles:
         self._conf = internals.hadoop_conf()
         self._root = self._jvm.org.apache.hadoop.fs.Path(root)
         self._fs = self._root.getFileSystem(self._conf)
-        self._internals = internals
         self.check_before_change: Callable[[], None] = nothing
 
     @cached_property

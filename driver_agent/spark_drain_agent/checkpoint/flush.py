@@ -5,7 +5,6 @@ Only the watermark goes to the end of time. The clock, as ``current_timestamp()`
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -13,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry
+from spark_drain_agent.clock import wall
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.live_query import state_rows
 
@@ -133,7 +133,7 @@ def _planned_by_running_query(work: Checkpoint, journal: Journal) -> OffsetEntry
 
 def _flush_entry(work: Checkpoint, journal: Journal) -> OffsetEntry:
     last = work.offsets(journal.batch_id)
-    now_ms = max(int(time.time() * 1000), last.batch_time_ms)  # Spark's clock never goes back from batch to batch
+    now_ms = max(int(wall() * 1000), last.batch_time_ms)  # Spark's clock never goes back from batch to batch
     return last.at(END_OF_TIME_MS, END_OF_TIMERS_MS if journal.processing_time else now_ms)
 
 

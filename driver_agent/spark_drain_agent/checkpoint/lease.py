@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.files import CheckpointFiles, nothing
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -48,7 +49,7 @@ class Lease:
         self._released = threading.Event()
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
         files.write(_LEASE_FILE, self._text)
-        self._renewed_at = time.monotonic()
+        self._renewed_at = monotonic()
         self.lost = False
         """Whether another driver has taken the checkpoint over, because this process stood still for longer than its lease."""
         files.check_before_change = self._check
@@ -62,7 +63,7 @@ class Lease:
                 number += 1
                 try:
                     self._files.write(_HEARTBEAT_FILE, f"{self._run_id} {number}")
-                    self._renewed_at = time.monotonic()
+                    self._renewed_at = monotonic()
                 except CheckpointLeasedError as error:
                     LOG.warning("%s", error)
                     return
@@ -71,9 +72,9 @@ class Lease:
 
     def _check(self) -> None:
         """Raise `CheckpointLeasedError` where others may have thought that this driver is gone, and one has acted on it."""
-        if not self.lost and time.monotonic() - self._renewed_at > self._seconds:
+        if not self.lost and monotonic() - self._renewed_at > self._seconds:
             self.lost = _text(self._files, _LEASE_FILE) != self._text
-            self._renewed_at = time.monotonic()
+            self._renewed_at = monotonic()
         if self.lost:
             raise CheckpointLeasedError(
                 f"{self._files.root}: this driver stood still for longer than its lease, and another one has taken over"
@@ -146,8 +147,8 @@ def _text(files: CheckpointFiles, name: str) -> str | None:
 
 
 def _wait_until_void(files: CheckpointFiles, found: _Found) -> None:
-    until = time.monotonic() + found.seconds
-    while time.monotonic() < until:
+    until = monotonic() + found.seconds
+    while monotonic() < until:
         time.sleep(found.seconds / _HEARTBEATS / 2)
         now = _read(files)
         if now is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from spark_drain_store import DrainOptions, DrainState, QueryReport, reasons
 
 from spark_drain_agent.checkpoint.logs import UnknownCheckpointFormatError
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.connections import connect
 from spark_drain_agent.drain.ended import DrainEndedError
 from spark_drain_agent.drain.host import POLL_SECONDS, DrainHost
@@ -101,9 +102,9 @@ class BeforeCommit:
 
     def _wait_until_in_place(self) -> None:
         gate, registry = self._host.gate, self._host.registry
-        tell_at, told = time.monotonic() + _SILENT_SECONDS, False
+        tell_at, told = monotonic() + _SILENT_SECONDS, False
         while not (gate.user_is_waiting or (registry.all() and gate.in_place(_QUIET_SECONDS))):
-            if not told and time.monotonic() > tell_at:
+            if not told and monotonic() > tell_at:
                 told = True
                 self._reporter.change(message=_NOT_IN_PLACE if registry.all() else _NO_QUERY)
             self._pause()

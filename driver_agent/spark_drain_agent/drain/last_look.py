@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from spark_drain_store import Channel, DrainNotification, StoreError
 
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.request import Request
 from spark_drain_agent.milestones import LOG
 
@@ -22,14 +23,14 @@ class StoreAwayError(Exception):
 
 def look_again(channel: Channel, request: Request, keep_waiting: Callable[[], None]) -> None:
     """Bring the request up to date; raises what ``keep_waiting`` raises, or `StoreAwayError`."""
-    give_up = time.monotonic() + _PATIENCE_SECONDS
+    give_up = monotonic() + _PATIENCE_SECONDS
     while True:
         try:
             text = channel.requests.read().entries.get(request.drain_id)
             break
         except StoreError as error:
             keep_waiting()
-            if time.monotonic() > give_up:
+            if monotonic() > give_up:
                 raise StoreAwayError from error
             time.sleep(_RETRY_SECONDS)
     try:

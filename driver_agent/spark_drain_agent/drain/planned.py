@@ -12,7 +12,7 @@ from spark_drain_agent.spark_internals.session import pins_threads
 from spark_drain_agent.spark_internals.sinks import unwritable
 from spark_drain_agent.spark_internals.sources import sources_without_end
 
-__all__ = ["planned", "refuse_unknown_end"]
+__all__ = ["planned", "refuse_outputs", "refuse_unknown_end"]
 
 
 def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
@@ -33,7 +33,6 @@ def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
         )
     if options.mode != "Stop":  # which changes nothing in the checkpoint
         _check_store(tracked)
-    _check_outputs(tracked, options, plan)
     if options.mode == "CatchUp" and not plan.bounded and tracked.query is not None:
         refuse_unknown_end(tracked, ", ".join(sources_without_end(tracked.live)))
     return plan
@@ -69,9 +68,10 @@ def _check_store(tracked: TrackedQuery) -> None:
         )
 
 
-def _check_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan) -> None:
-    if options.incomplete_windows == "SideOutput" and plan.flushes:
-        obstacle = unwritable(tracked.internals, tracked.captured, options.side_output_format)
+def refuse_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan) -> None:
+    """Raise `PlanRejectedError` where what a drain is to write beside the sink cannot be written."""
+    if options.side_output_path is not None and plan.flushes:
+        obstacle = unwritable(tracked.internals, tracked.captured, options.side_output_format, options.side_output_path)
         if obstacle:
             raise PlanRejectedError(
                 reasons.UNSUPPORTED_OPTION,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from spark_drain_store import Channel, DrainReport, DrainState, EntryTooLargeError, StoreError
 from spark_drain_store.drains import read_reports
 
+from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.report_size import MOST_STEPS, shrunk
 from spark_drain_agent.milestones import LOG
@@ -41,7 +40,7 @@ class Reporter:
         self._channel = channel
         self._lock = threading.Lock()
         runs = inherited.runs if inherited else ()
-        base = inherited or DrainReport(drain_id=drain_id, runs=(), state=DrainState.ACKNOWLEDGED, updated_at=datetime.now(UTC), sequence=0)
+        base = inherited or DrainReport(drain_id=drain_id, runs=(), state=DrainState.ACKNOWLEDGED, updated_at=utc_now(), sequence=0)
         self._report = replace(
             base,
             runs=runs if runs[-1:] == (identity.run_id,) else (*runs, identity.run_id),
@@ -62,7 +61,7 @@ class Reporter:
     def change(self, **changes: Any) -> bool:
         """Change fields and try to write once; False when the store did not take it (the next change or `retry` writes it)."""
         with self._lock:
-            self._report = replace(self._report, **changes, sequence=self._report.sequence + 1, updated_at=datetime.now(UTC))
+            self._report = replace(self._report, **changes, sequence=self._report.sequence + 1, updated_at=utc_now())
             return self._write()
 
     def retry(self) -> bool:
@@ -80,9 +79,9 @@ class Reporter:
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
         """Add the seconds of this block to `timings`."""
-        begun = time.monotonic()
+        begun = monotonic()
         yield
-        self._timings[name] = round(self._timings.get(name, 0.0) + time.monotonic() - begun, 3)
+        self._timings[name] = round(self._timings.get(name, 0.0) + monotonic() - begun, 3)
 
     @property
     def timings(self) -> dict[str, float]:

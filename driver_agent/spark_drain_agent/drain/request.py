@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from spark_drain_store import DrainNotification, DrainOptions, DrainState, UnsupportedOptionError, WithdrawalAnswer, reasons
 
+from spark_drain_agent.clock import utc_now
 from spark_drain_agent.drain.ended import DrainEndedError, SparkStoppedError
 
 __all__ = ["Request"]
@@ -79,7 +80,7 @@ class Request:
             Nothing is left in this SparkContext that could be drained.
         """
         withdrawn, deadline = self.gone.is_set() or self._notification.withdrawn, self.deadline
-        if deadline is not None and datetime.now(UTC) >= deadline:
+        if deadline is not None and utc_now() >= deadline:
             raise DrainEndedError(
                 DrainState.FAILED,
                 reasons.DEADLINE_EXCEEDED,

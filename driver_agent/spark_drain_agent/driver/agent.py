@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError, reasons
@@ -14,6 +13,7 @@ from spark_drain_store.drains import read_notifications, read_reports
 
 from spark_drain_agent.agent_thread import as_agent, in_callback
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.drain.decide import Assignment, decide
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.recovery import end_interrupted_drain
@@ -130,7 +130,7 @@ class Agent:
                     drain_id=key,
                     runs=(),
                     state=DrainState.REJECTED,
-                    updated_at=datetime.now(UTC),
+                    updated_at=utc_now(),
                     reason=reasons.MALFORMED_NOTIFICATION,
                     message=sentence[:500],
                 )
@@ -230,9 +230,9 @@ class Agent:
 
     def _let_answer(self) -> None:
         """Wait a short time while a drain is deciding, and then while it says that it was given up: main may end for the same reason."""
-        give_up = time.monotonic() + LET_DECIDE_SECONDS
+        give_up = monotonic() + LET_DECIDE_SECONDS
         self.let_decide(LET_DECIDE_SECONDS)
-        while (drain := self._drain) is not None and drain.gives_up and time.monotonic() < give_up:
+        while (drain := self._drain) is not None and drain.gives_up and monotonic() < give_up:
             time.sleep(_ANSWER_SECONDS)
 
     def let_decide(self, seconds: float) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from spark_drain_store import Channel, DrainNotification, DrainReport, DrainState, Snapshot, reasons
 from spark_drain_store.drains import read_notifications, read_reports
 
+from spark_drain_agent.clock import utc_now
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.driver.watch import Watch
 from spark_drain_agent.milestones import LOG
@@ -45,7 +45,7 @@ def answers(
         if report is not None and (report.state.finished or report.reason == reasons.UNSUPPORTED_SESSION):
             continue
         beyond = report is not None and report.state.forward_only
-        before = report or DrainReport(drain_id=drain_id, runs=(), state=DrainState.ACKNOWLEDGED, updated_at=datetime.now(UTC), sequence=0)
+        before = report or DrainReport(drain_id=drain_id, runs=(), state=DrainState.ACKNOWLEDGED, updated_at=utc_now(), sequence=0)
         yield replace(
             before,
             runs=(*before.runs, identity.run_id) if identity.run_id else before.runs,
@@ -53,7 +53,7 @@ def answers(
             reason=reasons.UNSUPPORTED_SESSION,
             message=CLASSIC_ONLY,
             sequence=before.sequence + 1,
-            updated_at=datetime.now(UTC),
+            updated_at=utc_now(),
             driver_pod_uid=identity.pod_uid,
             driver_pod_name=identity.pod_name,
             agent_version=identity.agent_version,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.agent_thread import in_callback
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.gate import Gate, Phase
 
 __all__ = ["HeldQuery", "HeldQueryError"]
@@ -76,9 +76,9 @@ class HeldQuery(StreamingQuery):
         return None if timeout is None else ended
 
     def _wait(self, timeout: float | None = None) -> bool:
-        give_up = None if timeout is None else time.monotonic() + timeout
+        give_up = None if timeout is None else monotonic() + timeout
         while self.isActive:
-            left = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
+            left = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - monotonic())
             if left <= 0:
                 return False
             self._gate.wait_while(Phase.HELD, left)

@@ -114,6 +114,7 @@ def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
 
 def _configure(
     writer: DataStreamWriter,
+    /,  # an option may have any name
     format: str | None = None,
     outputMode: str | None = None,  # noqa: N803  # pyspark's names
     partitionBy: Any = None,  # noqa: N803

@@ -7,13 +7,13 @@ does.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
 from spark_drain_agent.agent_thread import as_agent, in_callback, is_agent
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.driver.agent import LET_DECIDE_SECONDS, Agent
 from spark_drain_agent.gate import Phase
 
@@ -48,15 +48,15 @@ class _Slices:
     """The time that a wait has left, in pieces short enough to see a drain come and go."""
 
     def __init__(self, timeout: float | None) -> None:
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._deadline = None if timeout is None else monotonic() + timeout
 
     def of(self, seconds: float) -> float:
         """Return so many seconds, or what is left if that is less."""
-        return seconds if self._deadline is None else max(0.0, min(seconds, self._deadline - time.monotonic()))
+        return seconds if self._deadline is None else max(0.0, min(seconds, self._deadline - monotonic()))
 
     def next(self) -> float:
         """Return how many seconds to wait at most; 0 or less when time is up."""
-        return _SLICE_SECONDS if self._deadline is None else min(_SLICE_SECONDS, self._deadline - time.monotonic())
+        return _SLICE_SECONDS if self._deadline is None else min(_SLICE_SECONDS, self._deadline - monotonic())
 
 
 def _needs_no_wait(timeout: float | None) -> bool:

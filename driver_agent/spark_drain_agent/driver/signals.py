@@ -10,10 +10,11 @@ import functools
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
+
+from spark_drain_agent.clock import monotonic
 
 __all__ = ["ends_for_a_signal", "take_note_of_signals", "told_to_end"]
 
@@ -23,7 +24,7 @@ _noting = False
 
 
 def take_note_of_signals() -> None:
-    """Note each SIGTERM and SIGINT that a handler in Python is called for from now on; once per process."""
+    """Note each SIGTERM and SIGINT that a handler in Python is called for, or that Python code waits for, from now on; once per process."""
     global _noting  # noqa: PLW0603  # handlers are the process', so is the fact that they are noted
     if _noting:
         return
@@ -39,10 +40,26 @@ def take_note_of_signals() -> None:
         return _own(get(signalnum))
 
     signal.signal, signal.getsignal = hooked_install, hooked_get
+    for name in ("sigwait", "sigwaitinfo", "sigtimedwait"):
+        setattr(signal, name, _noting_wait(getattr(signal, name)))
     if threading.current_thread() is threading.main_thread():  # Python lets no other thread install handlers
         for number in _ENDING:
             if callable(present := get(number)):
                 install(number, _noted(number, present))
+
+
+def _noting_wait(wait: Callable[..., Any]) -> Callable[..., Any]:
+    """Note what a wait returns: for a signal that is waited for in this way no handler is called."""
+
+    @functools.wraps(wait)
+    def hooked(*arguments: Any) -> Any:
+        found = wait(*arguments)
+        number = getattr(found, "si_signo", found)
+        if number in _ENDING:
+            _arrived[number] = monotonic()
+        return found
+
+    return hooked
 
 
 class _Noted:
@@ -57,7 +74,7 @@ class _Noted:
 
     @property
     def __call__(self) -> Callable[[int, FrameType | None], Any]:
-        _arrived[self.number] = time.monotonic()
+        _arrived[self.number] = monotonic()
         return self.handler
 
 
@@ -70,7 +87,7 @@ def _own(handler: Any) -> Any:
 
 
 def told_to_end(since: float) -> bool:
-    """Return whether a handler was called for SIGTERM, ever, or for SIGINT since a time of the monotonic clock.
+    """Return whether SIGTERM has come, ever, or SIGINT since a time of the monotonic clock.
 
     Ctrl-C may only interrupt what a notebook or a prompt is doing; one from long ago means nothing.
     """

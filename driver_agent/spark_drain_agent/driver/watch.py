@@ -9,6 +9,7 @@ from collections.abc import Callable
 from spark_drain_store import Channel, Snapshot, StoreError
 
 from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
 
 __all__ = ["Watch"]
@@ -39,7 +40,7 @@ class Watch:
 
         A store that does not answer delays a drain, not the pipeline: after a few seconds the application goes on.
         """
-        give_up = time.monotonic() + _FIRST_LOOK_SECONDS
+        give_up = monotonic() + _FIRST_LOOK_SECONDS
         version = ""
         while True:
             try:
@@ -48,7 +49,7 @@ class Watch:
                 self._consider(snapshot)
                 break
             except StoreError as error:
-                if time.monotonic() > give_up:
+                if monotonic() > give_up:
                     LOG.warning("the metadata store does not answer; drains will be seen when it does: %s", error)
                     break
                 time.sleep(_RETRY_SECONDS / 4)

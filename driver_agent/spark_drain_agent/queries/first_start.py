@@ -12,6 +12,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.sink_log import SinkLogError, prepare_sink_log
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.state_stores import (
@@ -66,10 +67,10 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
 
 def _keep_until_committed(lease: Lease, tracked: TrackedQuery, files: CheckpointFiles, journal: Journal) -> None:
     """Keep other drivers away: one that prepares its own start would delete what the first batch has written."""
-    give_up = time.monotonic() + _START_SECONDS
+    give_up = monotonic() + _START_SECONDS
     with as_agent():
         try:
-            while awaits_first_batch(files, journal) and not tracked.ended and (tracked.query is not None or time.monotonic() < give_up):
+            while awaits_first_batch(files, journal) and not tracked.ended and (tracked.query is not None or monotonic() < give_up):
                 time.sleep(_LOOK_SECONDS)
             lease.release()
         except (*JavaError, OSError):  # Spark was stopped
@@ -110,8 +111,8 @@ def _let_uploads_end(files: CheckpointFiles) -> None:
 
     Executors that outlive the drain may be uploading a snapshot for a store of the stopped query, under the name of the empty one.
     """
-    give_up, known = time.monotonic() + _UPLOADS_SECONDS, files.below("state")
-    while time.monotonic() < give_up:
+    give_up, known = monotonic() + _UPLOADS_SECONDS, files.below("state")
+    while monotonic() < give_up:
         time.sleep(_QUIET_SECONDS)
         found = files.below("state")
         if found == known:

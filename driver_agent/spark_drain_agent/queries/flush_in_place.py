@@ -15,6 +15,7 @@ from spark_drain_agent.checkpoint.flush import FlushError, copy_sources
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
 from spark_drain_agent.checkpoint.seed import stage_seed
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.queries.freeze import looked_at
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
@@ -137,11 +138,11 @@ def _raise_watermark(live: LiveQuery, journal: Journal) -> bool:
 
 def _wait_for_commit(live: LiveQuery, checkpoint: Checkpoint, journal: Journal) -> None:
     commit, offsets = (checkpoint.name(f"{log}/{journal.flush_batch_id}") for log in ("commits", "offsets"))
-    give_up = time.monotonic() + _UNPLANNED_SECONDS
+    give_up = monotonic() + _UNPLANNED_SECONDS
     while not checkpoint.files.exists(commit):
         if not live.thread_alive:
             raise FlushError(f"batch {journal.flush_batch_id} failed: {live.error or 'the query ended'}")
-        if time.monotonic() > give_up and not live.trigger_active and not checkpoint.files.exists(offsets):
+        if monotonic() > give_up and not live.trigger_active and not checkpoint.files.exists(offsets):
             LOG.info("drain %s: the running query has planned no flush batch", journal.drain_id)
             return
         time.sleep(_POLL_SECONDS)

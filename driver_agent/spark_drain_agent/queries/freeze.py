@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.live_query import LiveQuery
@@ -71,8 +72,8 @@ class FrozenQuery:
         with self.live.progress_lock():
             self.live.put_sources(self._taken)
         if not self.live.active:
-            give_up = time.monotonic() + _END_SECONDS
-            while self.live.thread_alive and time.monotonic() < give_up:
+            give_up = monotonic() + _END_SECONDS
+            while self.live.thread_alive and monotonic() < give_up:
                 time.sleep(_POLL_SECONDS)
             self.stop_sources()  # a thread that still has to end finds them again, and closes them itself
 
@@ -162,10 +163,10 @@ def terminate(live: LiveQuery, checkpoint: Checkpoint) -> None:
     planning and running, which leaves a planned batch that `settle` executes. A batch that runs is always waited for: cancelling it
     may make a foreachBatch that swallows exceptions commit half of it.
     """
-    give_up = time.monotonic() + _BOUNDARY_SECONDS
+    give_up = monotonic() + _BOUNDARY_SECONDS
     while live.thread_alive:
         with looked_at(live, checkpoint) as settled:
-            if settled or time.monotonic() > give_up:
+            if settled or monotonic() > give_up:
                 live.terminate()
                 break
         time.sleep(_POLL_SECONDS)

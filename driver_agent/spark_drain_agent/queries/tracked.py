@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +11,7 @@ from spark_drain_store import DrainOptions
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.clock import wall
 from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, REAL_TIME_TRIGGER, QueryFacts, fingerprint
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, RunningFlushFacts
 from spark_drain_agent.queries.standing import Standing
@@ -207,7 +207,7 @@ class TrackedQuery:
             to_own_sink=options.incomplete_windows == "Emit",
             exports_state=options.state_export_path is not None,
             interval_ms=self.captured.interval_ms,
-            now_ms=int(time.time() * 1000),
+            now_ms=int(wall() * 1000),
             no_data_batches=self.internals.session_conf("spark.sql.streaming.noDataMicroBatches.enabled", "true") == "true",
             processing_time=self.processing_time,
             planned_a_batch=self.live.planned_a_batch,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_drain_agent.milestones import reached
-from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -79,25 +81,25 @@ def table_folder(internals: SparkInternals, table: str, data_format: str) -> str
         return ""
 
 
-def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format: str) -> str:
-    """Return why the query's rows cannot be written in a batch format, or ""."""
+def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format: str, folder: str) -> str:
+    """Return why the query's rows cannot be written to files in a batch format, or "".
+
+    No row of them is, beside the folder that they are meant for: only a real write meets everything that a format refuses.
+    """
     jvm = internals.jvm
     source = jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:
-        provider = source.lookupDataSource(data_format, internals.sql_conf()).getDeclaredConstructor(internals.array(jvm.java.lang.Class))
-        instance = provider.newInstance(internals.array(jvm.java.lang.Object))
-        if jvm.java.lang.Class.forName(_FILE_SOURCE).isInstance(instance):
-            fallback = instance.fallbackFileFormat().getDeclaredConstructor(internals.array(jvm.java.lang.Class))
-            instance = fallback.newInstance(internals.array(jvm.java.lang.Object))
+        provider = source.lookupDataSource(data_format, internals.sql_conf())
     except JavaError:
         return "this Spark does not know it"
-    if not jvm.java.lang.Class.forName(_FILE_FORMAT).isInstance(instance):
-        known = str(instance.getClass().getName()) == _DELTA
-        return "" if known else "only delta and file formats (parquet, orc, json, csv, text, avro) can be used"
-    schema = captured.dataset.schema()
-    refused = [
-        f"{field.name()} {field.dataType().simpleString()}"
-        for field in (schema.apply(index) for index in range(schema.size()))
-        if not instance.supportDataType(field.dataType())
-    ]
-    return f"it cannot hold {', '.join(refused)}" if refused else ""
+    if not writes_files(internals, data_format) and str(provider.getName()) != _DELTA:
+        return "only delta and file formats (parquet, orc, json, csv, text, avro) can be used"
+    empty = internals.session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), captured.dataset.schema())
+    trial = jvm.org.apache.hadoop.fs.Path(f"{folder.rstrip('/')}.trial-{uuid.uuid4()}")
+    try:
+        DataFrame(empty, internals.session).write.format(data_format).save(trial.toString())
+    except JavaError as error:
+        return in_words(error)
+    finally:
+        trial.getFileSystem(internals.hadoop_conf()).delete(trial, True)
+    return ""

@@ -6,9 +6,9 @@ list of seen files is looked at instead.
 
 from __future__ import annotations
 
-import time
 from typing import Any, Protocol
 
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.live_query import LiveQuery
@@ -89,7 +89,7 @@ class _PartitionsGoal:
         self._source, self._planned = source, planned
         self._everything = internals.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable()
         self._latest = self._now()
-        self._asked_at = time.monotonic()
+        self._asked_at = monotonic()
 
     def _now(self) -> str:
         return str(self._source.latestOffset(self._source.deserializeOffset(self._planned), self._everything).json())
@@ -97,8 +97,8 @@ class _PartitionsGoal:
     def reached(self, planned: str | None, committed: str | None) -> bool:  # noqa: ARG002  # the protocol's
         if covers(committed, self._latest):
             return True
-        if time.monotonic() - self._asked_at > _LIST_AGAIN_SECONDS:
-            self._asked_at = time.monotonic()
+        if monotonic() - self._asked_at > _LIST_AGAIN_SECONDS:
+            self._asked_at = monotonic()
             try:
                 self._latest = narrowed(self._latest, self._now())
             except JavaError as error:
@@ -113,7 +113,7 @@ class _FilesGoal:
         self._source = source
         self._seen = private_field(source, "seenFiles")
         self._unread = [entry for entry in self._listed() if self._is_new(entry)]
-        self._listed_at = time.monotonic()
+        self._listed_at = monotonic()
         self._last: str | None = None
 
     def _listed(self) -> list[Any]:
@@ -129,10 +129,10 @@ class _FilesGoal:
     def reached(self, planned: str | None, committed: str | None) -> bool:
         while self._unread and not self._is_new(self._unread[-1]):
             self._unread.pop()
-        if self._unread and time.monotonic() - self._listed_at > _LIST_AGAIN_SECONDS:
+        if self._unread and monotonic() - self._listed_at > _LIST_AGAIN_SECONDS:
             there = {str(entry.productElement(0).toString()) for entry in self._listed()}  # a file may have been deleted unread
             self._unread = [entry for entry in self._unread if str(entry.productElement(0).toString()) in there]
-            self._listed_at = time.monotonic()
+            self._listed_at = monotonic()
         if self._unread:
             return False
         self._last = self._last or planned

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, overload
@@ -11,6 +10,7 @@ from typing import Literal, overload
 from spark_drain_store import QueryReport
 
 from spark_drain_agent.agent_thread import as_callback
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.spark_internals.errors import in_words
 
 __all__ = ["CallbackError", "DrainContext", "call_back", "on_drain"]
@@ -136,10 +136,10 @@ def _call(registered: _Registered, context: DrainContext, keep_waiting: Callable
 
     # A thread, since a function that hangs cannot be ended otherwise than by not waiting for it.
     thread = threading.Thread(target=run, name="spark-drain-callback", daemon=True)
-    until = time.monotonic() + registered.timeout_seconds
+    until = monotonic() + registered.timeout_seconds
     thread.start()
     while thread.is_alive():
-        if time.monotonic() > until:
+        if monotonic() > until:
             raise CallbackError(f"the callback {registered.name} did not return within {registered.timeout_seconds:g} s")
         keep_waiting()
         thread.join(_POLL_SECONDS)

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, DataSourceStreamWriter, InputPartition, WriterCommitMessage
@@ -117,6 +118,15 @@ def await_with_a_timeout(folder: Path) -> Any:
 
 
 @case
+def await_with_a_clock_that_stands_still(folder: Path) -> Any:
+    query = endless().writeStream.format("noop").start()
+    with mock.patch("time.monotonic", return_value=0.0), mock.patch("time.time", return_value=0.0):
+        found = query.awaitTermination(1), spark.streams.awaitAnyTermination(1)
+    query.stop()
+    return found
+
+
+@case
 def await_ended_by_stop_in_another_thread(folder: Path) -> Any:
     query = endless().writeStream.format("noop").start()
     threading.Timer(1, query.stop).start()
@@ -194,7 +204,13 @@ def what_start_refuses(folder: Path) -> Any:
 def arguments_of_start(folder: Path) -> Any:
     source = numbers(folder)
     query = source.withColumn("p", source.n % 2).writeStream.start(
-        str(folder / "out"), format="json", outputMode="append", partitionBy="p", queryName="args", checkpointLocation=str(folder / "cp")
+        str(folder / "out"),
+        format="json",
+        outputMode="append",
+        partitionBy="p",
+        queryName="args",
+        checkpointLocation=str(folder / "cp"),
+        writer="an option",
     )
     query.processAllAvailable()
     query.stop()

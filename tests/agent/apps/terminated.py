@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from tests.agent.driver.streams import start
 
 base, how = Path(sys.argv[1]), sys.argv[2]
+if how == "waits for it":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # before there are other threads, which inherit that
 spark = SparkSession.builder.getOrCreate()
 query = start(spark, base, "only")
 
@@ -26,6 +28,12 @@ def stop(signum: int, frame: FrameType | None) -> None:
 
 if how == "stops":
     signal.signal(signal.SIGTERM, stop)
+if how == "waits for it":
+    signal.sigwait({signal.SIGTERM})
+    query.stop()
+    query.awaitTermination()
+    spark.stop()
+    sys.exit(5)
 if how == "exits":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
     while query.isActive:

@@ -135,7 +135,7 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
         ({"path": "nowhere://bucket/a"}, "PathNotAllowed", "on no filesystem that the driver can reach"),
         ({"path": "{base}/allowed"}, "PathExists", "exists already: name a folder that does not"),
         ({"format": "parquette"}, "UnsupportedOption", "'parquette' does not work for query 'refused': this Spark does not know it"),
-        ({"format": "csv"}, "UnsupportedOption", "it cannot hold window struct<start:timestamp,end:timestamp>"),
+        ({"format": "csv"}, "UnsupportedOption", "doesn't support the column `window` of the type"),
     ],
     ids=lambda value: next(iter(value.values())) if isinstance(value, dict) else "",
 )
@@ -150,7 +150,21 @@ def test_refused_before_anything_is_touched(warm: Warm, base: Path, options: dic
     assert found[0] == reason
     assert words in found[1]
     assert query.isActive
-    assert not (base / "allowed/refused").exists()
+    assert not list((base / "allowed").glob("refused*"))
+
+
+def test_a_format_that_refuses_the_columns_together_is_refused_too(warm: Warm, base: Path) -> None:
+    """Only a write shows it: each column by itself could be in a text file, or in a table."""
+    (base / "allowed").mkdir(exist_ok=True)
+    Feed(base / "input")
+    texts = counted(read(warm.session, base)).selectExpr("string(window.start) AS start", "string(window.end) AS end")
+    query = texts.writeStream.queryName("texts").option("checkpointLocation", str(base / "checkpoints/texts")).format("noop").start()
+    query.processAllAvailable()
+    reason, message = warm.refused(**side_output(base, "refused", "text"))
+    assert reason == "UnsupportedOption"
+    assert "'text' does not work for query 'texts': Text data source supports only a single column, and you have 2 columns" in message
+    assert query.isActive
+    assert not list((base / "allowed").glob("refused*"))
 
 
 def test_the_example_writes_every_window_once_and_whole(warm: Warm, tmp_path: Path, base: Path) -> None:
