@@ -57,6 +57,8 @@ def test_the_chosen_tests_decide(tmp_path: Path, arguments: list[str], needs: li
         ({"spark"}, True, False, ["Spark's"]),
         ({"jars"}, True, False, ["jars"]),
         ({"tables"}, True, False, ["Spark", "jars"]),
+        ({"gitops"}, True, False, ["gitops"]),
+        ({"gitops", "apiserver"}, True, False, ["kube", "helm", "kind", "gitops"]),
         ({"sparks", "programs"}, True, False, ["kube", "helm", "kind", "Spark"]),
         ({"apiserver"}, True, True, ["kube", "helm", "kind"]),
         ({"cluster"}, False, False, ["kube", "helm", "kind"]),

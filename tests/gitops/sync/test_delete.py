@@ -3,8 +3,8 @@
 import pytest
 from spark_drain_store import DrainState
 
-from tests.gitops import recipe
-from tests.gitops.conftest import GitOps
+from tests.gitops.sync import recipe
+from tests.gitops.sync.conftest import GitOps
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(600)]

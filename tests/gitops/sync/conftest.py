@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from spark_drain_store import DrainState
 
-from tests.gitops import recipe
+from tests.gitops.sync import recipe
 from tests.operator.conftest import Shared, World, one_operator
 from tests.operator.process import without_proxy
 from tests.operator.scripted_agent import ScriptedAgent

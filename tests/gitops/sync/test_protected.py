@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.gitops import recipe
-from tests.gitops.conftest import GitOps
+from tests.gitops.sync import recipe
+from tests.gitops.sync.conftest import GitOps
 from tests.support import chart
 from tests.support.policies import await_protection
 
