@@ -91,6 +91,33 @@ def test_a_sink_that_skips_ids_it_has_seen_is_written_to_again_after_another_one
     assert sink.refused == []
 
 
+def test_a_first_batch_that_fails_where_ids_start_again(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark does not look at the entry before batch 0 when it plans that again: it would read the sources from their beginning."""
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(EVENTS[:8])
+    app = application()
+    read_all(app.start(windows(events, "key"), sink))
+    app.drain(checkpoint__policy="Reseed", checkpoint__acceptBatchIdRestart="true")
+    app.close()
+
+    events.add(EVENTS[8:12])
+    app = application()
+    failing = app.start(windows(events), _fails)
+    with pytest.raises(StreamingQueryException, match="out of milk"):
+        failing.awaitTermination()
+    assert (tmp_path / "checkpoints/q/offsets/0").exists()
+    app.close()
+    events.add(EVENTS[12:])
+    app = application()
+    read_all(app.start(windows(events), sink))
+    app.drain()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+def _fails(_: DataFrame, __: int) -> None:
+    raise RuntimeError("out of milk")
+
+
 def test_the_next_version_writes_files_to_another_folder(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads the entries of a file sink's log from the first one on; a folder of other batches is refused by name."""
     events = Input(spark, tmp_path / "events")

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint
@@ -101,6 +102,8 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
     if journal.begun_by:
         write_journal(files, replace(journal, begun_by=""))
+    if first == 0 and entries.pop(0, None) is not None:
+        _plan_again(files, journal)
     for number, entry in entries.items():
         checkpoint.write_offsets(number, entry)
     checkpoint.write_commit(first - 1, watermark, checkpoint)
@@ -112,6 +115,17 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     if stores:
         _make(files, stores, first, lambda folder: version.make_empty(confs, folder))
     write_journal(files, replace(journal, begun_by=digest))
+
+
+def _plan_again(files: CheckpointFiles, journal: Journal) -> None:
+    """Take back a batch 0 that was not committed: Spark would repeat it from the sources' beginning, not from the entry before."""
+    if journal.sink_batch_ids is BatchIds.BY_QUERY:
+        raise EmptyStateError(
+            "its first batch was interrupted, and the sink may have taken it, which only the sink knows: if it has not, remove "
+            f"{files.uri('offsets/0')} and start again; if it has, go back with `python -m spark_drain_agent resume --from archive`"
+        )
+    files.delete("offsets/0")
+    reached("planned-again")
 
 
 def _refuse_initial_state(stores: Sequence[OperatorStores], first_batch_id: int) -> None:

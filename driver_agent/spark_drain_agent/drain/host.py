@@ -24,6 +24,9 @@ class HeldView(Protocol):
     def ends(self, queries: Iterable[TrackedQuery]) -> None:
         """Take note of the queries that a drain ends from now on."""
 
+    def ended(self, query: TrackedQuery) -> bool:
+        """Return whether a drain has had this run of a query to end."""
+
     def forget_drained(self) -> None:
         """Let ``awaitAnyTermination()`` wait on for the queries that run beside those that were drained."""
 

@@ -62,10 +62,11 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
                 "before the drain, or drain the others by name, with `queries` and afterDrain 'Keep'",
             )
     found = [tracked for tracked, state in there if state is not Standing.FAILED]
+    stopped = [tracked for tracked, state in standing if state is Standing.STOPPED and not host.held.ended(tracked)]
     return Selection(
         targets=tuple(tracked for tracked in found if _is_asked_for(options, tracked)),
         beside=tuple(tracked for tracked in found if not _is_asked_for(options, tracked)),
-        stopped_before=tuple(item.label for item, state in standing if state is Standing.STOPPED) if options.queries is None else (),
+        stopped_before=tuple(tracked.label for tracked in stopped) if options.queries is None else (),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from importlib.machinery import PathFinder
+from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -18,7 +20,7 @@ from spark_drain_agent.driver.signals import take_note_of_signals
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.session import SparkInternals, active_context, classic, connect_server_here, submitted_conf
 
-__all__ = ["attach", "current_agent", "install_hooks"]
+__all__ = ["attach", "current_agent", "install_hooks", "pyspark_hidden"]
 
 _lock = threading.Lock()
 _agent: Agent | None = None
@@ -104,7 +106,22 @@ def _attach(spark: SparkSession, metadata_store: str | None) -> Agent | None:
         LOG.info("drain agent attached to run %s, metadata store %s", run_id, location)
         if first:
             atexit.register(_hold_at_exit)
+            if other := pyspark_hidden():
+                LOG.warning(
+                    "the program would have found pyspark in %s, and runs with that in %s, which was imported with the agent: put the "
+                    "former on PYTHONPATH, or call spark_drain_agent.attach(spark) instead of starting the program through the agent",
+                    other,
+                    Path(pyspark.__file__).parent,
+                )
         return _agent
+
+
+def pyspark_hidden() -> str:
+    """Return the folder of a pyspark that the program has put before the one that is imported, as findspark does, or ""."""
+    found = PathFinder.find_spec("pyspark")
+    if found is None or found.origin is None or Path(found.origin).resolve() == Path(pyspark.__file__).resolve():
+        return ""
+    return str(Path(found.origin).parent)
 
 
 def _hold_at_exit() -> None:

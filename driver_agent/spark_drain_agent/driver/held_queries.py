@@ -85,6 +85,10 @@ class HeldQueries:
         """Take note of the queries that a drain ends from now on."""
         self._drained_runs |= {item.run_id for item in queries if item.query is not None}
 
+    def ended(self, query: TrackedQuery) -> bool:
+        """Return whether a drain has had this run of a query to end."""
+        return query.run_id in self._drained_runs
+
     def stand_in(self, tracked: TrackedQuery) -> HeldQuery:
         """Return what ``start()`` returns in the place of a query that is kept from starting."""
         drain = self._host.drain
@@ -119,7 +123,7 @@ class HeldQueries:
 
     def _ended(self, streams: StreamingQueryManager) -> list[TrackedQuery]:
         found = [item for item in self._host.registry.all() if item.ended and not item.forgotten and item.belongs_to(streams)]
-        return [item for item in found if item.run_id not in self._drained_runs]
+        return [item for item in found if not self.ended(item)]
 
     def only_drained_ended(self, streams: StreamingQueryManager) -> bool:
         """Return whether every query of a session that has ended was ended by a drain."""

@@ -103,9 +103,9 @@ class QueryFacts:
     earlier_sink_remembers: bool = False
 
     @property
-    def ids_may_start_again(self) -> bool:
-        """Whether no sink may have seen the ids that come next."""
-        return batch_ids_of(self.sink_class).may_start_again and not self.earlier_sink_remembers
+    def keeps_no_ids(self) -> bool:
+        """Whether neither the sink nor one before it keeps batch ids in any way."""
+        return batch_ids_of(self.sink_class) is BatchIds.NONE and not self.earlier_sink_remembers
 
     @property
     def sink_and_ids(self) -> str:
@@ -297,20 +297,20 @@ def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> tuple[str, b
         return "Continue", False  # without state there is nothing that could be incompatible
     if asked not in ("Auto", "Reseed"):
         return asked, False
-    if facts.ids_may_start_again:
+    if options.accept_batch_id_restart and (obstacle or facts.earlier_sink_remembers or sink is not BatchIds.REMEMBERED):
+        return "Reseed", True
+    if not obstacle:
+        return "Reseed", False
+    if facts.keeps_no_ids:
         return "Reseed", True
     if asked == "Auto":
-        return "Continue" if obstacle else "Reseed", False
-    if options.accept_batch_id_restart and (obstacle or facts.earlier_sink_remembers or sink is BatchIds.UNKNOWN):
-        return "Reseed", True
-    if obstacle:
-        raise PlanRejectedError(
-            reasons.CHECKPOINT_POLICY_UNSAFE,
-            f"{facts.label} {facts.sink_and_ids}, and its batch ids cannot go on after checkpoint.policy 'Reseed', "
-            f"since {obstacle}: its first batches could be lost silently. Use 'Auto' or 'Continue', or set checkpoint.acceptBatchIdRestart "
-            "to 'true' where the sink takes ids that it has seen",
-        )
-    return "Reseed", False
+        return "Continue", False
+    raise PlanRejectedError(
+        reasons.CHECKPOINT_POLICY_UNSAFE,
+        f"{facts.label} {facts.sink_and_ids}, and its batch ids cannot go on after checkpoint.policy 'Reseed', "
+        f"since {obstacle}: its first batches could be lost silently. Use 'Auto' or 'Continue', or set checkpoint.acceptBatchIdRestart "
+        "to 'true' where the sink takes ids that it has seen",
+    )
 
 
 def _check_gap(options: DrainOptions, facts: QueryFacts, policy: str) -> None:
@@ -346,10 +346,11 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
 
 def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ...]:
     found = []
-    if policy == "Reseed" and restart and not facts.ids_may_start_again:
+    if policy == "Reseed" and restart:
+        memory = "" if facts.keeps_no_ids else "; what it has seen under an id must not make it pass over the next version's rows"
         found.append(
-            f"{facts.label} {facts.sink_and_ids}, and its batch ids start again at 0: "
-            "what it has seen under an id must not make it pass over the next version's rows"
+            f"{facts.label} {facts.sink_and_ids}, and its batch ids start again at 0: start the next version under the agent until its "
+            f"first batch is committed, since Spark itself would repeat that batch from the beginning of the sources{memory}"
         )
     elif policy == "Reseed" and not restart:
         found.append(

@@ -79,6 +79,12 @@ def test_a_failure_after_the_drain_reaches_who_waits_for_any(beside: Beside, war
         waiting.result()
 
 
+def test_a_later_drain_does_not_call_a_drained_query_stopped(beside: Beside, warm: Warm) -> None:
+    with beside.drain():
+        pass
+    assert warm.drain()["message"] == "1 query drained"
+
+
 def test_a_stop_is_a_stop(beside: Beside, warm: Warm) -> None:
     with beside.drain():
         waiting = Started(warm.session.streams.awaitAnyTermination)
