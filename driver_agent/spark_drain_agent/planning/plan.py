@@ -103,9 +103,9 @@ class QueryFacts:
     earlier_sink_remembers: bool = False
 
     @property
-    def keeps_no_ids(self) -> bool:
-        """Whether neither the sink nor one before it keeps batch ids in any way."""
-        return batch_ids_of(self.sink_class) is BatchIds.NONE and not self.earlier_sink_remembers
+    def ids_may_start_again(self) -> bool:
+        """Whether no sink may have seen the ids that come next."""
+        return batch_ids_of(self.sink_class).may_start_again and not self.earlier_sink_remembers
 
     @property
     def sink_and_ids(self) -> str:
@@ -301,7 +301,7 @@ def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> tuple[str, b
         return "Reseed", True
     if not obstacle:
         return "Reseed", False
-    if facts.keeps_no_ids:
+    if facts.ids_may_start_again:
         return "Reseed", True
     if asked == "Auto":
         return "Continue", False
@@ -347,7 +347,7 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
 def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ...]:
     found = []
     if policy == "Reseed" and restart:
-        memory = "" if facts.keeps_no_ids else "; what it has seen under an id must not make it pass over the next version's rows"
+        memory = "" if facts.ids_may_start_again else "; what it has seen under an id must not make it pass over the next version's rows"
         found.append(
             f"{facts.label} {facts.sink_and_ids}, and its batch ids start again at 0: start the next version under the agent until its "
             f"first batch is committed, since Spark itself would repeat that batch from the beginning of the sources{memory}"

@@ -93,6 +93,20 @@ def test_only_a_generation_without_state_and_without_a_batch_is_prepared(
     assert found.files.exists("state") is not prepared
 
 
+@pytest.mark.parametrize("batch_ids", ["NONE", "UNKNOWN", "BY_QUERY"])
+def test_a_batch_0_that_was_not_committed(tmp_path: Path, batch_ids: str) -> None:
+    """Spark would repeat it from the sources' beginning; a sink that may have taken it under the query's id would pass over another one."""
+    found = seeded(tmp_path, 0, planned=True)
+    journal = replace(DONE, first_batch_id=0, batch_ids=batch_ids)
+    if batch_ids == "BY_QUERY":
+        with pytest.raises(EmptyStateError, match="only the sink knows: if it has not, remove .*/offsets/0 and start again"):
+            begin_generation(found.files, journal, version(found.files))
+        assert found.newest_offsets == 0
+    else:
+        begin_generation(found.files, journal, version(found.files))
+        assert found.newest_offsets == -1
+
+
 def test_an_initial_state_is_not_passed_over(tmp_path: Path) -> None:
     found = seeded(tmp_path, 9)
     transform = OperatorStores(0, "TransformWithStateInPySparkExec", 1, ("default",), initial_state=True)
