@@ -99,7 +99,7 @@ def test_a_batch_0_that_was_not_committed(tmp_path: Path, batch_ids: str) -> Non
     found = seeded(tmp_path, 0, planned=True)
     journal = replace(DONE, first_batch_id=0, batch_ids=batch_ids)
     if batch_ids == "BY_QUERY":
-        with pytest.raises(EmptyStateError, match="only the sink knows: if it has not, remove .*/offsets/0 and start again"):
+        with pytest.raises(EmptyStateError, match=r"only the sink knows: if it has not, remove .*/offsets/0 and start again"):
             begin_generation(found.files, journal, version(found.files))
         assert found.newest_offsets == 0
     else:
