@@ -55,10 +55,16 @@ class Run:
 
 
 @contextmanager
-def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0) -> Iterator[Run]:
+def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0, max_offsets: int = 500) -> Iterator[Run]:
     """Run version 1, with some executors too many, until it has read some of the flights; clear the namespace afterwards."""
     settings = Settings(
-        image=cluster.example_image, conf=_CONF, prefix="e2e-", count=FLIGHTS, per_second=600, max_offsets=500, idempotent=idempotent
+        image=cluster.example_image,
+        conf=_CONF,
+        prefix="e2e-",
+        count=FLIGHTS,
+        per_second=600,
+        max_offsets=max_offsets,
+        idempotent=idempotent,
     )
     job = FlightsJob(cluster.kubectl(where.TEST_NAMESPACE), settings, logs)
     job.clear()

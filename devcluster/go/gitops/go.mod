@@ -105,6 +105,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
 )
 
+// All of these are the versions of ../kube, so that what was compiled for that is not compiled again.
 replace k8s.io/api => k8s.io/api v0.36.3
 
 replace k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
@@ -172,3 +173,37 @@ replace k8s.io/sample-controller => k8s.io/sample-controller v0.36.3
 replace k8s.io/streaming => k8s.io/streaming v0.36.3
 
 replace k8s.io/api/autoscaling => ./autoscaling
+
+replace golang.org/x/net => golang.org/x/net v0.49.0
+
+replace github.com/google/cel-go => github.com/google/cel-go v0.26.0
+
+replace golang.org/x/text => golang.org/x/text v0.33.0
+
+replace golang.org/x/sys => golang.org/x/sys v0.40.0
+
+replace k8s.io/utils => k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2
+
+replace golang.org/x/oauth2 => golang.org/x/oauth2 v0.34.0
+
+replace github.com/go-openapi/swag => github.com/go-openapi/swag v0.23.0
+
+replace github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.20.2
+
+replace github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.21.0
+
+replace golang.org/x/time => golang.org/x/time v0.14.0
+
+replace golang.org/x/term => golang.org/x/term v0.39.0
+
+replace golang.org/x/sync => golang.org/x/sync v0.19.0
+
+replace github.com/chai2010/gettext-go => github.com/chai2010/gettext-go v1.0.2
+
+replace github.com/go-errors/errors => github.com/go-errors/errors v1.4.2
+
+replace github.com/mailru/easyjson => github.com/mailru/easyjson v0.7.7
+
+replace github.com/moby/term => github.com/moby/term v0.5.0
+
+replace github.com/spf13/pflag => github.com/spf13/pflag v1.0.9
