@@ -73,6 +73,14 @@ def test_health_of_drains(lua: Lua) -> None:
         assert health(drain(phase)) == (wanted, f"{phase}: about {phase}")
 
 
+@pytest.mark.parametrize("hook", ["PreSync", "PreDelete", "PreSync,PreDelete"])
+def test_a_hook_that_waits_for_approval_is_waited_for(lua: Lua, hook: str) -> None:
+    """Argo CD goes on to delete when none of its PreDelete hooks is Progressing any more."""
+    body = drain(Phase.AWAITING_APPROVAL)
+    body["metadata"]["annotations"] = {"argocd.argoproj.io/hook": hook}
+    assert lua("health", "PipelineDrain/health.lua", body)["status"] == "Progressing"
+
+
 @pytest.mark.parametrize("status", [None, {}, {"observedGeneration": -1}, {"phase": "Pending"}, {"phase": "Pending", "message": ""}])
 def test_a_drain_without_a_status_or_parts_of_it_is_progressing(lua: Lua, status: dict[str, Any] | None) -> None:
     body = drain(None)

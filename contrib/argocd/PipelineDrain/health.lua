@@ -23,7 +23,7 @@ if holds("Finished") then
   health.status = holds("Succeeded") and "Healthy" or "Degraded"
 elseif holds("Stalled") then
   health.message = status.phase .. ", stalled: " .. (conditions.Stalled.message or "")
-elseif status.phase == "AwaitingApproval" then
-  health.status = "Suspended"
+elseif status.phase == "AwaitingApproval" and (obj.metadata.annotations or {})["argocd.argoproj.io/hook"] == nil then
+  health.status = "Suspended"  -- not that of a hook: before a deletion Argo CD waits for hooks that are Progressing only
 end
 return health

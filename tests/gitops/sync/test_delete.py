@@ -43,7 +43,6 @@ def test_a_drain_that_fails_holds_the_deletion(gitops: GitOps) -> None:
     eventually(lambda: gitops.drains == [], "the hook is deleted for the next try")
 
 
-@pytest.mark.xfail(reason="Argo CD takes a PreDelete hook that is Suspended for done", strict=True)
 def test_a_deletion_waits_for_approval(gitops: GitOps) -> None:
     hook = recipe.hook("PreDelete", execution="AfterApproval")
     agent = gitops.first_version(recipe.application(IMAGE), hook)
