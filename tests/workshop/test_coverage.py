@@ -16,7 +16,7 @@ def rows() -> list[tuple[str, str]]:
         line
         for line in PAGE.read_text().splitlines()
         if line.startswith("|")
-        and not line.startswith(("|---", "| the document |", "| the complaint |", "| the finding |", "| the field |"))
+        and not line.startswith(("|---", "| the document |", "| the complaint |", "| the finding |", "| the promise |", "| the field |"))
     ]
     return [(cells[0], cells[-1]) for line in table if (cells := [cell.strip() for cell in line.strip("|").split("|")])]
 
