@@ -1,0 +1,66 @@
+"""The Docker engine: whether it will do, and what it is asked."""
+
+import os
+import re
+import subprocess
+
+from devcluster.errors import DevclusterError, MissingPrerequisiteError
+
+OLDEST = 23
+_ANSWER_SECONDS = 20.0
+
+
+def lacks() -> str:
+    """Return what keeps the Docker engine from being used here, or an empty string."""
+    try:
+        version = _ask("version", "--format", "{{.Server.Version}}")
+    except OSError:
+        return "`docker` was not found"
+    except subprocess.TimeoutExpired:
+        return f"the Docker engine did not answer within {_ANSWER_SECONDS:.0f} s"
+    number = re.match(r"\d+(?=\.)", version.stdout)
+    if version.returncode or number is None:
+        return f"no Docker engine answers: {(version.stderr or version.stdout).strip()}"
+    if int(number[0]) < OLDEST:
+        return f"the Docker engine is {version.stdout.strip()}, and `docker build --build-context` needs {OLDEST} or newer"
+    try:
+        plugin = _ask("buildx", "version")
+    except subprocess.TimeoutExpired:
+        return f"`docker buildx version` did not answer within {_ANSWER_SECONDS:.0f} s"
+    if plugin.returncode:
+        return "Docker's buildx plugin is missing (package docker-buildx of Debian, docker-buildx-plugin of Docker)"
+    return ""
+
+
+def require() -> None:
+    """Raise MissingPrerequisiteError unless the Docker engine will do."""
+    missing = lacks()
+    if missing:
+        raise MissingPrerequisiteError(f"kind cannot be used: {missing}. Without Docker: --provider embedded, as root")
+
+
+def run(*arguments: str, settings: dict[str, str] | None = None) -> str:
+    """Run the docker command and return what it prints; DevclusterError with its last lines if it fails."""
+    try:
+        done = subprocess.run(["docker", *arguments], check=False, capture_output=True, text=True, env=os.environ | (settings or {}))
+    except OSError as error:
+        raise MissingPrerequisiteError("`docker` was not found") from error
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-25:])
+        raise DevclusterError(f"`docker {' '.join(arguments)}` failed:\n{tail}")
+    return done.stdout
+
+
+def image_id(name: str) -> str:
+    """Return what a name stands for in the engine, or an empty string."""
+    try:
+        return run("image", "inspect", "--format", "{{.Id}}", name).strip()
+    except DevclusterError as error:
+        if "no such image" in str(error).lower():
+            return ""
+        raise
+
+
+def _ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["docker", *arguments]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False, capture_output=True, text=True, timeout=_ANSWER_SECONDS)
