@@ -52,10 +52,16 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _down(options: argparse.Namespace) -> int:
+    failed = []
     for name in clusters.known() if options.all else [options.name]:
         if clusters.provider_of(name) is not None:
-            # Not locked: it must also end a cluster whose `up` hangs.
-            clusters.find(name).down(purge=options.purge)
+            try:
+                # Not locked: it must also end a cluster whose `up` hangs.
+                clusters.find(name).down(purge=options.purge)
+            except DevclusterError as error:
+                failed.append(f"cluster {name!r}: {error}")
+    if failed:
+        raise DevclusterError("\n".join(failed))
     return 0
 
 
@@ -133,12 +139,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAMESPACE",
         help="a namespace besides `default` that the Spark operator runs applications in; made if missing, can be repeated",
     )
-    down = command("down", _down, "end a cluster; its objects and images stay for the next `up` (kind keeps none)")
+    down = command("down", _down, "end a cluster; its objects and images stay for the next `up`")
     down.add_argument("--purge", action="store_true", help="forget its objects and images too")
     down.add_argument("--all", action="store_true", help="every known cluster")
     command("status", _status, "print all known clusters as JSON", named=False)
     command("kubeconfig", _kubeconfig, "print the path of the administrator's kubeconfig")
-    kubectl = command("kubectl", _kubectl, "run the kubectl of the cluster's version: kubectl -- get pods")
+    kubectl = command("kubectl", _kubectl, "run the kubectl of the cluster's minor version: kubectl -- get pods")
     kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
     helm = command("helm", _helm, "run helm on the cluster: helm -- list -A")
     helm.add_argument("arguments", nargs=argparse.REMAINDER)
