@@ -24,7 +24,7 @@ Any other cluster will do as well: set KUBECONFIG to it and leave devcluster alo
 """
 _MORE = """\
 providers:
-  kind       where a Docker engine answers: see kind-config.yaml
+  kind       where a Docker engine will do (23 or newer, with buildx): kind-config.yaml
   embedded   else, as root: one control plane and two nodes in namespaces of their
              own, without any way out to a network, reached at a port of 127.0.0.1
 
@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     up = command("up", _up, "start a cluster, or what of it does not run")
-    up.add_argument("--provider", choices=clusters.PROVIDERS, help="default: kind where a Docker engine answers, else embedded")
+    up.add_argument("--provider", choices=clusters.PROVIDERS, help="default: kind where a Docker engine will do, else embedded")
     up.add_argument("--control-plane-only", action="store_true", help="an API server without nodes, on 127.0.0.1, without root")
     up.add_argument("--with-demo-deps", action="store_true", help="also a Kafka broker and kubeflow's Spark operator")
     up.add_argument(

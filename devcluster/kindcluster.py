@@ -16,7 +16,7 @@ from devcluster.folders import ClusterFolder
 from devcluster.images.names import full_name
 from devcluster.paths import REPOSITORY
 from devcluster.progress import Progress
-from devcluster.readiness import is_ready
+from devcluster.readiness import is_outdated, is_ready
 
 CONFIG = REPOSITORY / "kind-config.yaml"
 # A node image instead of the one in kind-config.yaml, for example from a mirror.
@@ -167,19 +167,20 @@ class KindCluster(ClusterFolder):
 
     def _await_nodes(self, since: datetime) -> None:
         deadline = time.monotonic() + _NODE_SECONDS
-        wanted = len(self._nodes())
+        wanted = {node.name for node in self._nodes()}
         kubectl = str(gobuild.build(gobuild.KUBE) / "kubectl")
+        command = [kubectl, "--kubeconfig", str(self.kubeconfig), "get", "nodes,pods", "--all-namespaces", "-o", "json"]
         while True:
-            command = [kubectl, "--kubeconfig", str(self.kubeconfig), "get", "nodes", "-o", "json"]
             done = subprocess.run(command, check=False, capture_output=True, text=True)
             items = [] if done.returncode else json.loads(done.stdout)["items"]
-            ready = sorted(item["metadata"]["name"] for item in items if is_ready(item, since))
-            if len(ready) >= wanted:
+            late = wanted - {item["metadata"]["name"] for item in items if item["kind"] == "Node" and is_ready(item, since)}
+            late |= {f"pod {item['metadata']['name']}" for item in items if item["kind"] == "Pod" and is_outdated(item, since)}
+            if not late:
                 return
             if time.monotonic() > deadline:
                 raise DevclusterError(
-                    f"after {_NODE_SECONDS:.0f} s, of {wanted} nodes only these are Ready: {', '.join(ready) or 'none'}. See `docker logs` "
-                    f"of the others, or begin anew after `down --purge --name {self.name}`. {done.stderr.strip()}"
+                    f"not Ready after {_NODE_SECONDS:.0f} s: {', '.join(sorted(late))}. See `docker logs` of the nodes, "
+                    f"or begin anew after `down --purge --name {self.name}`. {done.stderr.strip()}".strip()
                 )
             time.sleep(0.5)
 

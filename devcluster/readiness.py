@@ -1,4 +1,4 @@
-"""When a node counts as Ready."""
+"""What the API server says about nodes and pods, and whether it still holds."""
 
 from datetime import datetime
 from typing import Any
@@ -18,3 +18,19 @@ def is_ready(node: dict[str, Any], since: datetime) -> bool:
         c["type"] == "Ready" and c["status"] == "True" and datetime.fromisoformat(c["lastHeartbeatTime"]) >= since
         for c in node["status"].get("conditions", [])
     )
+
+
+def is_outdated(pod: dict[str, Any], since: datetime) -> bool:
+    """Say whether a pod is said to be Ready because of containers that ended when the nodes were stopped.
+
+    Parameters
+    ----------
+    pod : dict
+        As the API server has it.
+    since : datetime
+        When the nodes were started.
+    """
+    status = pod["status"]
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", []))
+    began = [state["running"]["startedAt"] for item in status.get("containerStatuses", []) if "running" in (state := item["state"])]
+    return ready and any(datetime.fromisoformat(moment) < since for moment in began)

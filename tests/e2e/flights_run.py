@@ -81,8 +81,7 @@ def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0) -> 
 def drain_and_replace(run: Run) -> None:
     """Drain version 1, start version 2, let it read all flights, drain it."""
     job, feed = run.job, run.feed
-    _drain(run, "v1", _DRAIN_SECONDS)
-    _look(run)
+    drain_once(run)
     job.start("v2", max_offsets=FLIGHTS // 3)  # it has nothing to be caught in the middle of
     eventually(
         lambda: sum(reached(feed.seen("v2")).values()) == FLIGHTS,
@@ -91,6 +90,12 @@ def drain_and_replace(run: Run) -> None:
         every=0.5,
     )
     _drain(run, "v2", _DRAIN_SECONDS)
+
+
+def drain_once(run: Run) -> None:
+    """Drain version 1."""
+    _drain(run, "v1", _DRAIN_SECONDS)
+    _look(run)
 
 
 def drain_and_kill(run: Run) -> Killer:
