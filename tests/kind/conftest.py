@@ -1,4 +1,4 @@
-"""A cluster of kind for itself, made by an `up` that was interrupted first. Nothing of it stays."""
+"""A cluster of kind for itself, made by an `up` after one that was killed. Nothing of it stays."""
 
 import os
 import signal
@@ -42,23 +42,18 @@ class Cluster:
         names = docker.run("ps", *options, "--filter", f"label=io.x-k8s.kind.cluster={NAME}", "--format", "{{.Names}}")
         return sorted(names.split())
 
-    def interrupt_up(self) -> str:
-        """Press ^C when the first node is there; return what was said."""
-        process = subprocess.Popen(
-            self.command("up", "--provider", "kind"), cwd=REPOSITORY, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
-        try:
-            eventually(partial(self._begun, process), "a node is there", 600)
-            os.killpg(process.pid, signal.SIGINT)
-            said = process.communicate(timeout=60)[1]
-        finally:
-            process.kill()
-            process.wait()
-        assert process.returncode == 130, said
-        return said
+    def kill_up(self) -> None:
+        """Start creating the nodes; kill it, and kind, when the first one is there."""
+        command = self.command("up", "--provider", "kind")
+        # A group of its own, for kind to be killed too.
+        with subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+            try:
+                eventually(partial(self._begun, process), "a node is there", 600)
+            finally:
+                os.killpg(process.pid, signal.SIGKILL)
 
     def _begun(self, process: subprocess.Popen[str]) -> bool:
-        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert process.poll() is None, process.communicate()[1]
         return bool(self.containers("--all"))
 
 
@@ -70,7 +65,7 @@ def kind() -> Iterator[Cluster]:
     cluster = Cluster()
     cluster.run("down", "--purge")
     try:
-        assert "the same command goes on where this one stopped" in cluster.interrupt_up()
+        cluster.kill_up()
         cluster.up()
         yield cluster
     finally:

@@ -58,7 +58,7 @@ def answers(cluster: Cluster, node: str) -> bool:
         return False  # a kubelet that has just come back does not know its pods yet
 
 
-def test_three_nodes_are_ready_after_an_interrupted_creation(kind: Cluster) -> None:
+def test_three_nodes_are_ready_after_a_killed_creation(kind: Cluster) -> None:
     nodes = json.loads(kind.kubectl("get", "nodes", "-o", "json"))["items"]
     conditions = [(node["metadata"]["name"], item["type"], item["status"]) for node in nodes for item in node["status"]["conditions"]]
     assert {name for name, *said in conditions if said == ["Ready", "True"]} == {f"{NAME}-control-plane", *WORKERS}
