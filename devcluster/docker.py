@@ -10,23 +10,31 @@ OLDEST = 23
 _ANSWER_SECONDS = 20.0
 
 
+def version() -> str:
+    """Return the version of the engine; MissingPrerequisiteError if none answers."""
+    try:
+        answer = _ask("version", "--format", "{{.Server.Version}}")
+    except OSError as error:
+        raise MissingPrerequisiteError("`docker` was not found") from error
+    except subprocess.TimeoutExpired as error:
+        raise MissingPrerequisiteError(f"the Docker engine did not answer within {_ANSWER_SECONDS:.0f} s") from error
+    if answer.returncode:
+        raise MissingPrerequisiteError(f"no Docker engine answers: {answer.stderr.strip()}")
+    return answer.stdout.strip()
+
+
 def lacks() -> str:
     """Return what keeps the Docker engine from being used here, or an empty string."""
     try:
-        version = _ask("version", "--format", "{{.Server.Version}}")
-    except OSError:
-        return "`docker` was not found"
-    except subprocess.TimeoutExpired:
-        return f"the Docker engine did not answer within {_ANSWER_SECONDS:.0f} s"
-    number = re.match(r"\d+(?=\.)", version.stdout)
-    if version.returncode or number is None:
-        return f"no Docker engine answers: {(version.stderr or version.stdout).strip()}"
-    if int(number[0]) < OLDEST:
-        return f"the Docker engine is {version.stdout.strip()}, and `docker build --build-context` needs {OLDEST} or newer"
-    try:
+        found = version()
         plugin = _ask("buildx", "version")
+    except MissingPrerequisiteError as error:
+        return str(error)
     except subprocess.TimeoutExpired:
         return f"`docker buildx version` did not answer within {_ANSWER_SECONDS:.0f} s"
+    number = re.match(r"\d+(?=\.)", found)
+    if number is None or int(number[0]) < OLDEST:
+        return f"the Docker engine is {found or 'of no version'}, and `docker build --build-context` needs {OLDEST} or newer"
     if plugin.returncode:
         return "Docker's buildx plugin is missing (package docker-buildx of Debian, docker-buildx-plugin of Docker)"
     return ""

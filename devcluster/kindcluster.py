@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from devcluster import docker, gobuild
-from devcluster.errors import DevclusterError
+from devcluster.errors import DevclusterError, MissingPrerequisiteError
 from devcluster.folders import ClusterFolder
 from devcluster.images.names import full_name
 from devcluster.paths import REPOSITORY
@@ -85,17 +85,24 @@ class KindCluster(ClusterFolder):
         Parameters
         ----------
         purge : bool
-            Delete them instead.
+            Delete them instead, or forget them where no engine answers.
+
+        Raises
+        ------
+        MissingPrerequisiteError
+            If no engine answers that could stop them.
         """
         if self._creation.exists():
-            missing = docker.lacks()
-            if missing and purge:
-                print(f"cluster {self.name!r} is forgotten; its nodes, if there are any, stay: {missing}", file=sys.stderr)
-            elif purge:
-                self._delete()
-            else:
-                docker.require()
-                self._stop()
+            try:
+                docker.version()
+                if purge:
+                    self._delete()
+                else:
+                    self._stop()
+            except MissingPrerequisiteError as error:
+                if not purge:
+                    raise
+                print(f"cluster {self.name!r} is forgotten; its nodes, if there are any, stay: {error}", file=sys.stderr)
         if purge:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -149,7 +156,7 @@ class KindCluster(ClusterFolder):
     def _delete(self) -> None:
         nodes = self._nodes()
         self._kind("delete", "cluster", "--kubeconfig", str(self.kubeconfig))
-        if nodes and any(self._shared.iterdir()):
+        if nodes and self._shared.is_dir() and any(self._shared.iterdir()):
             # Pods wrote there as users whose files the caller may not be able to delete.
             box = ("run", "--rm", "--network", "none", "--volume", f"{self._shared}:/shared", "--entrypoint", "find", nodes[0].image)
             docker.run(*box, "/shared", "-mindepth", "1", "-delete")
@@ -161,7 +168,8 @@ class KindCluster(ClusterFolder):
 
     def _nodes(self) -> list[_Node]:
         form = '{{.Names}}\t{{.Label "io.x-k8s.kind.role"}}\t{{.State}}\t{{.Image}}'
-        found = docker.run("ps", "--all", "--filter", f"label=io.x-k8s.kind.cluster={self.name}", "--format", form)
+        # Not truncated: an image that was named with its digest is not known without it.
+        found = docker.run("ps", "--all", "--no-trunc", "--filter", f"label=io.x-k8s.kind.cluster={self.name}", "--format", form)
         lines = [line.split("\t") for line in found.splitlines()]
         return [_Node(name, role, state == "running", image) for name, role, state, image in lines]
 

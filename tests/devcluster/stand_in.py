@@ -19,7 +19,7 @@ class StandIn:
         self.says("", 0)
         program = folder / name
         program.write_text(
-            f"#!{sys.executable}\nimport json, os, sys\n"
+            f"#!{sys.executable} -IS\nimport json, os, sys\n"
             "words = sys.argv[1:]\n"
             f"note = [words, {{name: os.environ[name] for name in {_SETTINGS} if name in os.environ}}]\n"
             f"open({str(self.notes)!r}, 'a').write(json.dumps(note) + '\\n')\n"

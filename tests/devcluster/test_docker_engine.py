@@ -34,7 +34,7 @@ def unsuitable(request: pytest.FixtureRequest, docker: StandIn) -> str:
         docker.says("docker: 'buildx' is not a docker command.", 1, "buildx")
         return "Docker's buildx plugin is missing (package docker-buildx"
     docker.says(case, 0, "version")
-    return f"the Docker engine is {case}, and `docker build --build-context` needs 23 or newer" if case else "no Docker engine answers"
+    return f"the Docker engine is {case or 'of no version'}, and `docker build --build-context` needs 23 or newer"
 
 
 def test_kind_is_chosen_where_the_engine_will_do(docker: StandIn, kind: StandIn) -> None:
