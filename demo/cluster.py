@@ -21,7 +21,6 @@ CHART = REPOSITORY / "charts" / "spark-drain"
 RELEASE = "spark-drain"
 DEMO_NAMESPACE = "spark-drain-demo"
 TEST_NAMESPACE = "spark-drain-e2e"
-NAME = "dev"
 # Both, always: kubeflow's operator would otherwise be restarted each time the other one is used.
 _JOB_NAMESPACES = (DEMO_NAMESPACE, TEST_NAMESPACE)
 _OWN_IMAGES = (OPERATOR, EXAMPLE)
@@ -88,7 +87,7 @@ def given(kubeconfig: Path, operator_image: str, example_image: str) -> Cluster:
     return Cluster(Path(programs["kubectl"] or ""), Path(programs["helm"] or ""), environment, operator_image, example_image)
 
 
-def own(name: str = NAME, provider: str | None = None) -> Cluster:
+def own(name: str = clusters.DEFAULT_NAME, provider: str | None = None) -> Cluster:
     """Start devcluster's cluster, or what of it does not run, with everything the job needs.
 
     Parameters
@@ -120,9 +119,9 @@ def own(name: str = NAME, provider: str | None = None) -> Cluster:
 
 def is_up() -> bool:
     """Say whether devcluster's cluster runs."""
-    return clusters.provider_of(NAME) is not None and clusters.find(NAME).is_up()
+    return clusters.provider_of(clusters.DEFAULT_NAME) is not None and clusters.find(clusters.DEFAULT_NAME).is_up()
 
 
 def down() -> None:
     """End devcluster's cluster; its images stay."""
-    clusters.find(NAME).down()
+    clusters.find(clusters.DEFAULT_NAME).down()

@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(function=function)
         if named:
-            added.add_argument("--name", default="dev", help="which cluster (default: dev)")
+            added.add_argument("--name", default=clusters.DEFAULT_NAME, help="which cluster (default: %(default)s)")
         return added
 
     up = command("up", _up, "start a cluster, or what of it does not run")

@@ -14,6 +14,7 @@ from devcluster.paths import cluster_dir, clusters_dir
 from devcluster.progress import Progress
 
 PROVIDERS = ("kind", "embedded")
+DEFAULT_NAME = "dev"
 
 
 class LoopbackCluster(ClusterFolder):

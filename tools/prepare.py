@@ -12,7 +12,6 @@ from functools import partial
 
 import pytest
 
-from demo.cluster import NAME
 from devcluster import clusters, demo_dependencies, gobuild
 from devcluster.errors import DevclusterError
 from devcluster.images import loading
@@ -136,7 +135,9 @@ def carry_out(plan: Plan, progress: Progress) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Build what is missing; each build is cached, so an interrupted one costs only itself."""
-    todo = plan(needs(arguments), own_cluster=not os.environ.get(OTHER_CLUSTER), docker=clusters.chosen_for(NAME) == "kind")
+    todo = plan(
+        needs(arguments), own_cluster=not os.environ.get(OTHER_CLUSTER), docker=clusters.chosen_for(clusters.DEFAULT_NAME) == "kind"
+    )
     try:
         carry_out(todo, Progress(len(todo.steps())))
     except DevclusterError as error:

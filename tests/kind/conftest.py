@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 
-from demo import cluster as where
 from devcluster import clusters, docker
 from devcluster.paths import REPOSITORY, clusters_dir
 from tests.support.waiting import eventually
@@ -77,6 +76,6 @@ def kind() -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def kind_alone(kind: Cluster) -> Cluster:
     """Return the cluster where no other test drains on kind."""
-    if clusters.chosen_for(where.NAME) == "kind":
+    if clusters.chosen_for(clusters.DEFAULT_NAME) == "kind":
         pytest.skip("tests/e2e drains on kind here")
     return kind
