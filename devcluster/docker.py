@@ -44,7 +44,7 @@ def require() -> None:
     """Raise MissingPrerequisiteError unless the Docker engine will do."""
     missing = lacks()
     if missing:
-        raise MissingPrerequisiteError(f"kind cannot be used: {missing}. Without Docker: --provider embedded, as root")
+        raise MissingPrerequisiteError(f"kind cannot be used: {missing}\nWithout Docker: --provider embedded, as root")
 
 
 def run(*arguments: str, settings: dict[str, str] | None = None) -> str:
