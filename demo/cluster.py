@@ -21,7 +21,6 @@ CHART = REPOSITORY / "charts" / "spark-drain"
 RELEASE = "spark-drain"
 DEMO_NAMESPACE = "spark-drain-demo"
 TEST_NAMESPACE = "spark-drain-e2e"
-_NAME = "dev"
 # Both, always: kubeflow's operator would otherwise be restarted each time the other one is used.
 _JOB_NAMESPACES = (DEMO_NAMESPACE, TEST_NAMESPACE)
 _OWN_IMAGES = (OPERATOR, EXAMPLE)
@@ -88,8 +87,15 @@ def given(kubeconfig: Path, operator_image: str, example_image: str) -> Cluster:
     return Cluster(Path(programs["kubectl"] or ""), Path(programs["helm"] or ""), environment, operator_image, example_image)
 
 
-def own() -> Cluster:
+def own(name: str = clusters.DEFAULT_NAME, provider: str | None = None) -> Cluster:
     """Start devcluster's cluster, or what of it does not run, with everything the job needs.
+
+    Parameters
+    ----------
+    name : str
+        The cluster's.
+    provider : str or None
+        ``kind`` or ``embedded``; by default kind where a Docker engine will do.
 
     Raises
     ------
@@ -97,12 +103,12 @@ def own() -> Cluster:
         If it cannot be started; the message says what is missing.
     """
     try:
-        provider, cluster = clusters.create(_NAME, None, control_plane_only=False)
+        chosen, cluster = clusters.create(name, provider, control_plane_only=False)
         assert not isinstance(cluster, clusters.LoopbackCluster)
-        progress = Progress(clusters.STEPS[provider] + demo_dependencies.STEPS[provider] + 2 * len(_OWN_IMAGES) + 1)
+        progress = Progress(clusters.STEPS[chosen] + demo_dependencies.STEPS[chosen] + 2 * len(_OWN_IMAGES) + 1)
         cluster.up(progress)
         demo_dependencies.install(cluster, _JOB_NAMESPACES, progress)
-        loading.load(cluster, [RECIPES[name] for name in _OWN_IMAGES], progress)
+        loading.load(cluster, [RECIPES[image] for image in _OWN_IMAGES], progress)
         with progress.step("building helm (up to a minute the first time)"):
             helm = gobuild.build(gobuild.HELM) / "helm"
     except DevclusterError as error:
@@ -113,9 +119,9 @@ def own() -> Cluster:
 
 def is_up() -> bool:
     """Say whether devcluster's cluster runs."""
-    return clusters.provider_of(_NAME) is not None and clusters.find(_NAME).is_up()
+    return clusters.provider_of(clusters.DEFAULT_NAME) is not None and clusters.find(clusters.DEFAULT_NAME).is_up()
 
 
 def down() -> None:
     """End devcluster's cluster; its images stay."""
-    clusters.find(_NAME).down()
+    clusters.find(clusters.DEFAULT_NAME).down()

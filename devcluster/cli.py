@@ -24,7 +24,7 @@ Any other cluster will do as well: set KUBECONFIG to it and leave devcluster alo
 """
 _MORE = """\
 providers:
-  kind       where a Docker engine answers: see kind-config.yaml
+  kind       where a Docker engine will do (23 or newer, with buildx): kind-config.yaml
   embedded   else, as root: one control plane and two nodes in namespaces of their
              own, without any way out to a network, reached at a port of 127.0.0.1
 
@@ -52,10 +52,16 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _down(options: argparse.Namespace) -> int:
+    failed = []
     for name in clusters.known() if options.all else [options.name]:
         if clusters.provider_of(name) is not None:
-            # Not locked: it must also end a cluster whose `up` hangs.
-            clusters.find(name).down(purge=options.purge)
+            try:
+                # Not locked: it must also end a cluster whose `up` hangs.
+                clusters.find(name).down(purge=options.purge)
+            except DevclusterError as error:
+                failed.append(f"cluster {name!r}: {error}")
+    if failed:
+        raise DevclusterError("\n".join(failed))
     return 0
 
 
@@ -119,11 +125,11 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(function=function)
         if named:
-            added.add_argument("--name", default="dev", help="which cluster (default: dev)")
+            added.add_argument("--name", default=clusters.DEFAULT_NAME, help="which cluster (default: %(default)s)")
         return added
 
     up = command("up", _up, "start a cluster, or what of it does not run")
-    up.add_argument("--provider", choices=clusters.PROVIDERS, help="default: kind where a Docker engine answers, else embedded")
+    up.add_argument("--provider", choices=clusters.PROVIDERS, help="default: kind where a Docker engine will do, else embedded")
     up.add_argument("--control-plane-only", action="store_true", help="an API server without nodes, on 127.0.0.1, without root")
     up.add_argument("--with-demo-deps", action="store_true", help="also a Kafka broker and kubeflow's Spark operator")
     up.add_argument(
@@ -133,12 +139,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAMESPACE",
         help="a namespace besides `default` that the Spark operator runs applications in; made if missing, can be repeated",
     )
-    down = command("down", _down, "end a cluster; its objects and images stay for the next `up` (kind keeps none)")
+    down = command("down", _down, "end a cluster; its objects and images stay for the next `up`")
     down.add_argument("--purge", action="store_true", help="forget its objects and images too")
     down.add_argument("--all", action="store_true", help="every known cluster")
     command("status", _status, "print all known clusters as JSON", named=False)
     command("kubeconfig", _kubeconfig, "print the path of the administrator's kubeconfig")
-    kubectl = command("kubectl", _kubectl, "run the kubectl of the cluster's version: kubectl -- get pods")
+    kubectl = command("kubectl", _kubectl, "run the kubectl of the cluster's minor version: kubectl -- get pods")
     kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
     helm = command("helm", _helm, "run helm on the cluster: helm -- list -A")
     helm.add_argument("arguments", nargs=argparse.REMAINDER)

@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from devcluster import fresh, gobuild, holding, kindcluster, loopback
+from devcluster import docker, fresh, gobuild, holding, kindcluster, loopback
 from devcluster.embedded import cluster as embedded
 from devcluster.embedded.cluster import EmbeddedCluster
 from devcluster.errors import DevclusterError
@@ -14,6 +14,7 @@ from devcluster.paths import cluster_dir, clusters_dir
 from devcluster.progress import Progress
 
 PROVIDERS = ("kind", "embedded")
+DEFAULT_NAME = "dev"
 
 
 class LoopbackCluster(ClusterFolder):
@@ -93,6 +94,11 @@ def find_with_nodes(name: str) -> EmbeddedCluster | KindCluster:
     return cluster
 
 
+def chosen_for(name: str, provider: str | None = None) -> str:
+    """Return what provides a cluster with nodes: what is asked for, else what does already, else kind where Docker will do."""
+    return provider or provider_of(name) or ("embedded" if docker.lacks() else "kind")
+
+
 def create(name: str, provider: str | None, *, control_plane_only: bool) -> tuple[str, AnyCluster]:
     """Return a cluster to start, with the provider chosen for it.
 
@@ -109,15 +115,15 @@ def create(name: str, provider: str | None, *, control_plane_only: bool) -> tupl
     ------
     DevclusterError
         If the name belongs to a cluster of another sort.
+    MissingPrerequisiteError
+        If it is to be kind, and there is no Docker engine that will do.
     """
     existing = provider_of(name)
-    if control_plane_only:
-        wanted: str | None = "control-plane"
-    else:
-        wanted = provider
-    chosen = wanted or existing or ("kind" if kindcluster.docker_answers() else "embedded")
+    chosen = "control-plane" if control_plane_only else chosen_for(name, provider)
     if existing is not None and (existing != chosen or (existing == "control-plane") != control_plane_only):
         raise DevclusterError(f"cluster {name!r} exists as {existing}: use another --name, or end it with `down --purge --name {name}`")
+    if chosen == "kind":
+        docker.require()  # before the name is taken
     folder = cluster_dir(name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "provider").write_text(chosen + "\n")
@@ -130,10 +136,17 @@ def describe(name: str) -> dict[str, str]:
     return {
         "name": name,
         "provider": provider_of(name) or "",
-        "state": "up" if cluster.is_up() else "down",
+        "state": _state(cluster),
         "kubeconfig": str(cluster.kubeconfig),
         "folder": str(cluster.folder),
     }
+
+
+def _state(cluster: AnyCluster) -> str:
+    try:
+        return "up" if cluster.is_up() else "down"
+    except DevclusterError:
+        return "unknown"  # its Docker engine does not answer
 
 
 def describe_all() -> str:

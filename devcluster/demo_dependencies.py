@@ -35,6 +35,11 @@ _PROBE = {
 }
 
 
+def images(provider: str) -> tuple[str, ...]:
+    """Return the names of the images to build and load: kind's nodes fetch the chart's own image of the operator."""
+    return (KAFKA,) if provider == "kind" else (KAFKA, SPARK_OPERATOR)
+
+
 def install(cluster: EmbeddedCluster | KindCluster, job_namespaces: tuple[str, ...], progress: Progress) -> None:
     """Install both, or bring them up to date; return when they are ready.
 
@@ -52,10 +57,8 @@ def install(cluster: EmbeddedCluster | KindCluster, job_namespaces: tuple[str, .
     DevclusterError
         If something is not ready in time; the message has the state of its pods.
     """
-    recipes = [RECIPES[KAFKA]]
-    if isinstance(cluster, EmbeddedCluster):  # kind's nodes reach the chart's own image
-        recipes.append(RECIPES[SPARK_OPERATOR])
-    loading.load(cluster, recipes, progress)
+    names = images("embedded" if isinstance(cluster, EmbeddedCluster) else "kind")
+    loading.load(cluster, [RECIPES[name] for name in names], progress)
     kubectl = Kubectl(cluster.kubeconfig)
     namespaces = _remember(cluster.folder / "job-namespaces", job_namespaces)
     with progress.step("installing Kafka and kubeflow's Spark operator"):

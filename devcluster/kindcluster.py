@@ -1,27 +1,39 @@
 """A cluster of kind, where a Docker engine answers."""
 
+import json
 import os
 import shutil
 import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from devcluster import gobuild
-from devcluster.errors import DevclusterError
+from devcluster import docker, gobuild
+from devcluster.errors import DevclusterError, MissingPrerequisiteError
 from devcluster.folders import ClusterFolder
+from devcluster.images.names import full_name
 from devcluster.paths import REPOSITORY
 from devcluster.progress import Progress
+from devcluster.readiness import is_outdated, is_ready
 
 CONFIG = REPOSITORY / "kind-config.yaml"
+# A node image instead of the one in kind-config.yaml, for example from a mirror.
+NODE_IMAGE = "SPARK_DRAIN_KIND_IMAGE"
 STEPS = 3
-_SHARED_ON_THE_MACHINE = Path("/tmp/spark-drain-shared")
+_NODE_SECONDS = 180.0
+_CTR = ("ctr", "--namespace", "k8s.io", "images")
+# On an image of a node: which of the engine's images it is a copy of.
+_COPY_OF = "spark-drain.devcluster/copy-of"
 
 
-def docker_answers() -> bool:
-    """Say whether there is a Docker engine that the caller may use."""
-    docker = shutil.which("docker")
-    if docker is None:
-        return False
-    return subprocess.run([docker, "info"], check=False, capture_output=True, timeout=20).returncode == 0
+@dataclass(frozen=True)
+class _Node:
+    name: str
+    role: str
+    runs: bool
+    image: str
 
 
 class KindCluster(ClusterFolder):
@@ -33,41 +45,157 @@ class KindCluster(ClusterFolder):
         Where its kubeconfig is; the folder's name is the cluster's.
     """
 
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        # Says "begun" or "done"; without it, nodes of this name are somebody else's.
+        self._creation = folder / "creation"
+        self._shared = folder / "shared"
+
     def is_up(self) -> bool:
-        """Say whether kind knows the cluster."""
-        return self.name in self._kind("get", "clusters").split()
+        """Say whether all of its nodes run; DevclusterError if the Docker engine does not answer."""
+        if not self._is_made():
+            return False
+        nodes = self._nodes()
+        return bool(nodes) and all(node.runs for node in nodes)
 
     def up(self, progress: Progress) -> None:
-        """Create the cluster unless it exists."""
+        """Create the cluster unless it exists, or start what of it is stopped.
+
+        Raises
+        ------
+        MissingPrerequisiteError
+            If there is no Docker engine that will do.
+        DevclusterError
+            If the nodes cannot be made, are another cluster's, or do not become Ready.
+        """
+        docker.require()
         with progress.step("building kubectl and kind (up to 10 minutes the first time)"):
             gobuild.build(gobuild.KUBE)
             gobuild.build(gobuild.KIND)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _SHARED_ON_THE_MACHINE.mkdir(exist_ok=True)
-        _SHARED_ON_THE_MACHINE.chmod(0o1777)
-        with progress.step("creating the cluster with kind"):
-            if not self.is_up():
-                self._kind("create", "cluster", "--config", str(CONFIG), "--kubeconfig", str(self.kubeconfig), "--wait", "180s")
-        with progress.step("writing the kubeconfig"):
+        with progress.step("creating the nodes, or starting those that are stopped"):
+            since = self._run_nodes()
+            # Each start gives the API server another port on the machine.
             self._kind("export", "kubeconfig", "--kubeconfig", str(self.kubeconfig))
+        with progress.step("waiting for the nodes"):
+            self._await_nodes(since)
 
     def down(self, *, purge: bool = False) -> None:
-        """Delete the cluster; kind keeps nothing of it."""
-        self._kind("delete", "cluster", "--kubeconfig", str(self.kubeconfig))
+        """Stop the nodes, which keep objects and images.
+
+        Parameters
+        ----------
+        purge : bool
+            Delete them instead, or forget them where no engine answers.
+
+        Raises
+        ------
+        MissingPrerequisiteError
+            If no engine answers that could stop them.
+        """
+        if self._creation.exists():
+            try:
+                docker.version()
+                if purge:
+                    self._delete()
+                else:
+                    self._stop()
+            except MissingPrerequisiteError as error:
+                if not purge:
+                    raise
+                print(f"cluster {self.name!r} is forgotten; its nodes, if there are any, stay: {error}", file=sys.stderr)
         if purge:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def load(self, image: str) -> None:
-        """Copy an image from the Docker engine to every node."""
-        self._kind("load", "docker-image", image)
+        """Copy an image from the Docker engine to every worker that lacks it: the control plane's taint keeps pods away."""
+        wanted = docker.image_id(image)
+        # Not left to kind: where engine and node count an image's id in different ways, it would copy each time.
+        late = [node.name for node in self._nodes() if node.role == "worker" and not self._has_copy(node.name, image, wanted)]
+        if not late:
+            return
+        self._kind("load", "docker-image", image, "--nodes", ",".join(late))
+        for node in late:
+            docker.run("exec", node, *_CTR, "label", full_name(image), f"{_COPY_OF}={wanted}")
+
+    def _has_copy(self, node: str, image: str, wanted: str) -> bool:
+        query = f'name=="{full_name(image)}",labels."{_COPY_OF}"=="{wanted}"'
+        return bool(docker.run("exec", node, *_CTR, "ls", "--quiet", query).strip())
+
+    def _is_made(self) -> bool:
+        return self._creation.exists() and self._creation.read_text() == "done\n"
+
+    def _run_nodes(self) -> datetime:
+        """Return the moment since when the nodes have run at most."""
+        nodes = self._nodes()
+        if nodes and not self._creation.exists():
+            raise DevclusterError(
+                f"kind has a cluster {self.name!r} that is not devcluster's: use another --name, "
+                f"or delete it with `kind delete cluster --name {self.name}`"
+            )
+        stopped = [node.name for node in nodes if not node.runs]
+        since = datetime.now(UTC).replace(microsecond=0)
+        if not nodes or not self._is_made():
+            self._create()
+        elif stopped:
+            docker.run("start", *stopped)
+        else:
+            since = datetime.min.replace(tzinfo=UTC)
+        return since
+
+    def _create(self) -> None:
+        self._shared.mkdir(parents=True, exist_ok=True)
+        self._shared.chmod(0o1777)
+        if self._nodes():  # of an `up` that was interrupted
+            self._kind("delete", "cluster", "--kubeconfig", str(self.kubeconfig))
+        self._creation.write_text("begun\n")
+        image = os.environ.get(NODE_IMAGE)
+        chosen = ["--image", image] if image else []
+        self._kind("create", "cluster", "--config", str(CONFIG), "--kubeconfig", str(self.kubeconfig), *chosen)
+        self._creation.write_text("done\n")
+
+    def _delete(self) -> None:
+        nodes = self._nodes()
+        self._kind("delete", "cluster", "--kubeconfig", str(self.kubeconfig))
+        if nodes and self._shared.is_dir() and any(self._shared.iterdir()):
+            # Pods wrote there as users whose files the caller may not be able to delete.
+            box = ("run", "--rm", "--network", "none", "--volume", f"{self._shared}:/shared", "--entrypoint", "find", nodes[0].image)
+            docker.run(*box, "/shared", "-mindepth", "1", "-delete")
+
+    def _stop(self) -> None:
+        running = [node.name for node in self._nodes() if node.runs]
+        if running:
+            docker.run("stop", *running)
+
+    def _nodes(self) -> list[_Node]:
+        form = '{{.Names}}\t{{.Label "io.x-k8s.kind.role"}}\t{{.State}}\t{{.Image}}'
+        # Not truncated: an image that was named with its digest is not known without it.
+        found = docker.run("ps", "--all", "--no-trunc", "--filter", f"label=io.x-k8s.kind.cluster={self.name}", "--format", form)
+        lines = [line.split("\t") for line in found.splitlines()]
+        return [_Node(name, role, state == "running", image) for name, role, state, image in lines]
+
+    def _await_nodes(self, since: datetime) -> None:
+        deadline = time.monotonic() + _NODE_SECONDS
+        wanted = {node.name for node in self._nodes()}
+        kubectl = str(gobuild.build(gobuild.KUBE) / "kubectl")
+        command = [kubectl, "--kubeconfig", str(self.kubeconfig), "get", "nodes,pods", "--all-namespaces", "-o", "json"]
+        while True:
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            items = [] if done.returncode else json.loads(done.stdout)["items"]
+            late = wanted - {item["metadata"]["name"] for item in items if item["kind"] == "Node" and is_ready(item, since)}
+            late |= {f"pod {item['metadata']['name']}" for item in items if item["kind"] == "Pod" and is_outdated(item, since)}
+            if not late:
+                return
+            if time.monotonic() > deadline:
+                raise DevclusterError(
+                    f"not Ready after {_NODE_SECONDS:.0f} s: {', '.join(sorted(late))}. See `docker logs` of the nodes, "
+                    f"or begin anew after `down --purge --name {self.name}`. {done.stderr.strip()}".strip()
+                )
+            time.sleep(0.5)
 
     def _kind(self, *arguments: str) -> str:
-        command = [str(gobuild.build(gobuild.KIND) / "kind"), *arguments]
-        if arguments[0] != "get":
-            command += ["--name", self.name]
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, env=os.environ | {"KIND_EXPERIMENTAL_PROVIDER": "docker"}
-        )
+        command = [str(gobuild.build(gobuild.KIND) / "kind"), *arguments, "--name", self.name]
+        settings = os.environ | {"KIND_EXPERIMENTAL_PROVIDER": "docker"}
+        done = subprocess.run(command, check=False, cwd=self.folder, capture_output=True, text=True, env=settings)
         if done.returncode:
             raise DevclusterError(f"`{' '.join(command)}` failed:\n{done.stderr.strip()}")
         return done.stdout

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from devcluster import docker
 from devcluster.errors import DevclusterError, MissingPrerequisiteError
 from devcluster.locks import only_one
 from devcluster.paths import cache_dir
@@ -22,6 +23,7 @@ CLUSTER_PACKAGES = {
     "mount": "mount",
 }
 IMAGE_PACKAGES = {"buildah": "buildah", "mmdebstrap": "mmdebstrap"}
+JAR_PACKAGES = {"mvn": "maven"}
 
 _SBIN = "/usr/sbin:/sbin:/usr/local/sbin"
 
@@ -43,7 +45,7 @@ def require_root() -> None:
     if os.geteuid() != 0:
         raise MissingPrerequisiteError(
             "the embedded cluster makes namespaces, mounts and cgroups: run as root, or start a Docker engine "
-            "and use --provider kind, or set KUBECONFIG and use a cluster that you have "
+            f"and use --provider kind ({docker.lacks() or 'the engine here will do'}), or set KUBECONFIG and use a cluster that you have "
             "(an API server without nodes needs no root: --control-plane-only)"
         )
 

@@ -12,14 +12,14 @@ from functools import partial
 
 import pytest
 
-from devcluster import gobuild
+from devcluster import clusters, demo_dependencies, gobuild
 from devcluster.errors import DevclusterError
 from devcluster.images import loading
-from devcluster.images.recipes import RECIPES, SPARK_OPERATOR
+from devcluster.images.recipes import EXAMPLE, OPERATOR, RECIPES, SPARK_OPERATOR
 from devcluster.progress import Progress
 from tools import jars, spark_java, sparks, table_formats
 from tools.phases import phase
-from tools.prerequisites import OTHER_CLUSTER, docker_answers
+from tools.prerequisites import OTHER_CLUSTER
 
 Step = tuple[str, Callable[[], object]]
 
@@ -100,7 +100,8 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
     images: dict[str, Step] = {}
     if "cluster" in wanted and own_cluster:
         modules += [] if docker else _FOR_PODS
-        images = {name: (f"building image {name}", partial(loading.build, recipe, docker=docker)) for name, recipe in RECIPES.items()}
+        wanted_images = [OPERATOR, EXAMPLE, *demo_dependencies.images("kind" if docker else "embedded")]
+        images = {name: (f"building image {name}", partial(loading.build, RECIPES[name], docker=docker)) for name in wanted_images}
     releases = {*(sparks.RELEASES if "sparks" in wanted else ()), *(table_formats.RELEASES.values() if "tables" in wanted else ())}
     missing = [release for release in sparks.RELEASES if release in releases and not sparks.is_installed(release)]
     installs: list[Step] = [(f"installing Spark {release}, once per machine", partial(sparks.install, release)) for release in missing]
@@ -110,7 +111,7 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
         installs.append(("fetching jars of Delta, Iceberg and Hudi, once per machine", table_formats.fetch))
     if "spark" in wanted and not spark_java.is_archived():
         installs.append(("archiving Spark's classes, once per virtual environment", spark_java.make_archive))
-    last = [images.pop(SPARK_OPERATOR)] if images else []
+    last = [images.pop(SPARK_OPERATOR)] if SPARK_OPERATOR in images else []
     return Plan([_compile(module) for module in modules if not gobuild.is_built(module)], [*installs, *images.values()], last)
 
 
@@ -137,7 +138,9 @@ def carry_out(plan: Plan, progress: Progress) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Build what is missing; each build is cached, so an interrupted one costs only itself."""
-    todo = plan(needs(arguments), own_cluster=not os.environ.get(OTHER_CLUSTER), docker=docker_answers())
+    todo = plan(
+        needs(arguments), own_cluster=not os.environ.get(OTHER_CLUSTER), docker=clusters.chosen_for(clusters.DEFAULT_NAME) == "kind"
+    )
     try:
         carry_out(todo, Progress(len(todo.steps())))
     except DevclusterError as error:

@@ -5,8 +5,9 @@ import platform
 import re
 import subprocess
 
+from devcluster import docker
 from devcluster.errors import DevclusterError, MissingPrerequisiteError
-from devcluster.machine import CLUSTER_PACKAGES, IMAGE_PACKAGES, ensure
+from devcluster.machine import CLUSTER_PACKAGES, IMAGE_PACKAGES, JAR_PACKAGES, ensure
 
 JAVA = 17
 GO = (1, 26)
@@ -14,7 +15,7 @@ GO = (1, 26)
 OTHER_CLUSTER = "SPARK_DRAIN_TEST_KUBECONFIG"
 _DEBIAN_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}
 
-__all__ = ["OTHER_CLUSTER", "DevclusterError", "MissingPrerequisiteError", "docker_answers", "go_is_there", "java_is_there", "provide"]
+__all__ = ["OTHER_CLUSTER", "DevclusterError", "MissingPrerequisiteError", "go_is_there", "java_is_there", "provide"]
 
 
 def _output(*command: str) -> str:
@@ -36,11 +37,6 @@ def go_is_there() -> bool:
     """Say whether `go` is new enough for the modules below devcluster/go."""
     found = re.match(r"go(\d+)\.(\d+)", _output("go", "env", "GOVERSION"))
     return found is not None and (int(found[1]), int(found[2])) >= GO
-
-
-def docker_answers() -> bool:
-    """Say whether a Docker engine answers, so that kind can make the cluster."""
-    return bool(_output("docker", "info", "--format", "{{.ServerVersion}}").strip())
 
 
 def _provide_java() -> None:
@@ -76,5 +72,11 @@ def provide(target: str) -> None:
     if target == "lint":
         return
     _provide_java()
-    if not docker_answers() and not os.environ.get(OTHER_CLUSTER):
-        ensure(CLUSTER_PACKAGES | IMAGE_PACKAGES)
+    if os.environ.get(OTHER_CLUSTER):
+        return
+    unsuitable = docker.lacks()
+    try:
+        ensure(JAR_PACKAGES | CLUSTER_PACKAGES | IMAGE_PACKAGES if unsuitable else JAR_PACKAGES)
+    except MissingPrerequisiteError as error:
+        beside = f". A Docker engine would take the place of all but maven, but {unsuitable}" if unsuitable else ""
+        raise MissingPrerequisiteError(f"{error}{beside}") from error

@@ -7,7 +7,6 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from devcluster import gobuild, holding, machine
 from devcluster.controlplane import ControlPlane, Endpoints
@@ -27,6 +26,7 @@ from devcluster.folders import ClusterFolder
 from devcluster.holding import Client
 from devcluster.ports import remembered_ports
 from devcluster.progress import Progress
+from devcluster.readiness import is_ready
 
 STEPS = 9
 _WAY_IN_SECONDS = 30.0
@@ -189,18 +189,10 @@ class EmbeddedCluster(ClusterFolder):
         deadline = time.monotonic() + _NODE_SECONDS
         while True:
             items = json.loads(plane.get("/api/v1/nodes"))["items"]
-            ready = [item["metadata"]["name"] for item in items if _is_ready(item, since)]
+            ready = [item["metadata"]["name"] for item in items if is_ready(item, since)]
             if len(ready) >= len(NODES):
                 return
             self.client.check(*(f"kubelet-{node.name}" for node in NODES), "coredns", "kube-proxy", "registry")
             if time.monotonic() > deadline:
                 raise DevclusterError(f"only {ready or 'no node'} Ready after {_NODE_SECONDS:.0f} s: see {self.folder}/log")
             time.sleep(0.1)
-
-
-def _is_ready(node: dict[str, Any], since: datetime) -> bool:
-    # An older heartbeat is from before the last `down`: Ready would then be what was, not what is.
-    return any(
-        c["type"] == "Ready" and c["status"] == "True" and datetime.fromisoformat(c["lastHeartbeatTime"]) >= since
-        for c in node["status"].get("conditions", [])
-    )

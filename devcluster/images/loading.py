@@ -7,13 +7,11 @@ from devcluster import gobuild
 from devcluster.embedded.cluster import EmbeddedCluster
 from devcluster.embedded.layout import INNER, NODES, Node
 from devcluster.errors import DevclusterError
-from devcluster.images.builders import Buildah, Docker, registry_path
+from devcluster.images.builders import Buildah, Docker
+from devcluster.images.names import full_name
 from devcluster.images.recipes import PYTHON, RECIPES, Recipe
 from devcluster.kindcluster import KindCluster
 from devcluster.progress import Progress
-
-# What Kubernetes puts before a name without a registry.
-_DEFAULT_REGISTRY = "docker.io"
 
 Cluster = EmbeddedCluster | KindCluster
 
@@ -67,12 +65,10 @@ def load(cluster: Cluster, recipes: list[Recipe], progress: Progress) -> None:
 def pull(cluster: EmbeddedCluster, name: str) -> None:
     """Make every node's containerd fetch what its name stands for now."""
     ctr = gobuild.build(gobuild.CONTAINERD) / "ctr"
-    # The kubelet asks for a name with its registry; the first part of a path is one only with a dot in it.
-    full = name if "." in name.partition("/")[0] and "/" in name else f"{_DEFAULT_REGISTRY}/{registry_path(name)}"
 
     def onto(node: Node) -> None:
         command: list[str | Path] = [ctr, "--address", node.socket, "--namespace", "k8s.io", "images", "pull"]
-        cluster.namespace.run([*command, "--hosts-dir", INNER / "certs.d", full])
+        cluster.namespace.run([*command, "--hosts-dir", INNER / "certs.d", full_name(name)])
 
     with ThreadPoolExecutor(len(NODES)) as pool:
         list(pool.map(onto, NODES))

@@ -13,8 +13,8 @@ EXAMPLE = "spark-drain-example:dev"
 SPARK = "devcluster-spark:dev"
 KAFKA = "devcluster-kafka:4.1.0"
 KAFKA_POM = PACKAGE / "images" / "kafka" / "pom.xml"
-# The name in the chart of kubeflow's operator, without its registry.
-SPARK_OPERATOR = "kubeflow/spark-operator/controller:2.5.2"
+# The name in the chart of kubeflow's operator.
+SPARK_OPERATOR = "ghcr.io/kubeflow/spark-operator/controller:2.5.2"
 
 PYTHON = ("python3", "python3-venv", "ca-certificates")
 _JAVA = ("openjdk-17-jre-headless", "tini", "procps")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.images import downloads
-from devcluster.images.builders import registry_path
+from devcluster.images.names import full_name, registry_path
 from devcluster.images.recipes import RECIPES
 from devcluster.paths import REPOSITORY
 
@@ -50,9 +50,22 @@ def test_every_dockerfile_has_the_stages_that_are_replaced(name: str) -> None:
     assert re.findall(r"^USER (\S+)", text, re.MULTILINE)[-1].split(":")[0] not in {"0", "root"}
 
 
-@pytest.mark.parametrize(("name", "path"), [("a:1", "library/a:1"), ("b/c:1", "b/c:1")])
-def test_short_names_are_in_the_library(name: str, path: str) -> None:
-    assert registry_path(name) == path
+def test_java_is_installed_after_its_folder_for_manual_pages() -> None:
+    """Debian's package of Java fails without it, and slim images lack it."""
+    text = (REPOSITORY / "examples" / "Dockerfile").read_text()
+    assert re.search(r"mkdir -p /usr/share/man/man1.*apt-get install [^\n]*openjdk", text, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "full"),
+    [
+        ("a:1.2", "library/a:1.2", "docker.io/library/a:1.2"),
+        ("b/c:1", "b/c:1", "docker.io/b/c:1"),
+        ("registry.example/b/c:1", "b/c:1", "registry.example/b/c:1"),
+    ],
+)
+def test_names_as_registries_and_kubelets_have_them(name: str, path: str, full: str) -> None:
+    assert (registry_path(name), full_name(name)) == (path, full)
 
 
 _DRIVER = {

@@ -87,10 +87,8 @@ def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0, max
 
 def drain_and_replace(run: Run) -> None:
     """Drain version 1, start version 2, let it read all flights, drain it."""
-    job = run.job
-    drain(run, "v1")
-    _look(run)
-    job.start("v2", max_offsets=REST)
+    drain_once(run)
+    run.job.start("v2", max_offsets=REST)
     read_all(run)
     drain(run, "v2")
 
@@ -103,6 +101,12 @@ def read_all(run: Run) -> None:
         _START_SECONDS + _READ_SECONDS,
         every=0.5,
     )
+
+
+def drain_once(run: Run) -> None:
+    """Drain version 1."""
+    drain(run, "v1")
+    _look(run)
 
 
 def drain_and_kill(run: Run) -> Killer:

@@ -13,6 +13,8 @@ from devcluster.errors import DevclusterError
 from tests.workshop.repository import ROOT
 from tools import setup
 
+_BUT_CONTAINER_TOOLS = {"git": "exit 0", "openssl": "exit 0", "java": "echo 'openjdk version \"21.0.2\"' >&2"}
+
 
 def run(*command: str, path: Path | None = None, folder: Path = ROOT, **variables: str) -> "subprocess.CompletedProcess[str]":
     environment = {"HOME": os.environ["HOME"], "PATH": str(path or os.environ["PATH"]), **variables}
@@ -69,11 +71,19 @@ def test_a_python_of_another_version_is_not_taken(tmp_path: Path, version: str) 
             r"openjdk-17-jre-headless",
         ),
         (
-            {"git": "exit 0", "openssl": "exit 0", "java": "echo 'openjdk version \"21.0.2\"' >&2"},
-            r"apt-get install .*buildah",
+            _BUT_CONTAINER_TOOLS,
+            r"apt-get install .*buildah.*maven.*Docker engine .*`docker` was not found",
+        ),
+        (
+            _BUT_CONTAINER_TOOLS | {"docker": "echo 20.10.24"},
+            r"apt-get install .*buildah.*the Docker engine is 20\.10\.24.*needs 23 or newer",
+        ),
+        (
+            _BUT_CONTAINER_TOOLS | {"docker": "echo 29.1.2"},
+            r"missing: mvn\. On Debian, as root: apt-get install --no-install-recommends maven\n",
         ),
     ],
-    ids=["nothing", "no Java", "old Java", "no container tools"],
+    ids=["nothing", "no Java", "old Java", "no container tools", "old Docker", "Docker without Maven"],
 )
 def test_a_missing_program_is_named_with_the_command_that_installs_it(tmp_path: Path, programs: dict[str, str], said: str) -> None:
     path = bare_machine(tmp_path, **programs)

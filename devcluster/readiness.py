@@ -1,0 +1,36 @@
+"""What the API server says about nodes and pods, and whether it still holds."""
+
+from datetime import datetime
+from typing import Any
+
+
+def is_ready(node: dict[str, Any], since: datetime) -> bool:
+    """Say whether a node has been Ready at a moment or later.
+
+    Parameters
+    ----------
+    node : dict
+        As the API server has it.
+    since : datetime
+        When the nodes were started: an older heartbeat says what was, not what is.
+    """
+    return any(
+        c["type"] == "Ready" and c["status"] == "True" and datetime.fromisoformat(c["lastHeartbeatTime"]) >= since
+        for c in node["status"].get("conditions", [])
+    )
+
+
+def is_outdated(pod: dict[str, Any], since: datetime) -> bool:
+    """Say whether a pod is said to be Ready because of containers that ended when the nodes were stopped.
+
+    Parameters
+    ----------
+    pod : dict
+        As the API server has it.
+    since : datetime
+        When the nodes were started.
+    """
+    status = pod["status"]
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", []))
+    began = [state["running"]["startedAt"] for item in status.get("containerStatuses", []) if "running" in (state := item["state"])]
+    return ready and any(datetime.fromisoformat(moment) < since for moment in began)

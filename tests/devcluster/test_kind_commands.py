@@ -1,0 +1,209 @@
+"""What Docker and kind are asked to do, seen from programs in their places."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from devcluster import kindcluster
+from devcluster.cli import main
+from devcluster.errors import DevclusterError
+from devcluster.images.loading import load
+from devcluster.images.recipes import Recipe
+from devcluster.kindcluster import KindCluster
+from devcluster.paths import REPOSITORY, cluster_dir
+from devcluster.progress import Progress
+from tests.devcluster.stand_in import StandIn
+
+CONFIG = str(REPOSITORY / "kind-config.yaml")
+NODES = {"dev-control-plane": "control-plane", "dev-worker": "worker", "dev-worker2": "worker"}
+KINDS_OWN = "kindest/node:v1.36.4"
+
+
+def listed(state: str = "running") -> str:
+    return "\n".join(f"{name}\t{role}\t{state}\t{KINDS_OWN}" for name, role in NODES.items())
+
+
+def nodes_say(kubectl: StandIn, heartbeat: datetime, count: int = 3, pods: tuple[object, ...] = ()) -> None:
+    condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": heartbeat.isoformat()}
+    nodes = [{"kind": "Node", "metadata": {"name": name}, "status": {"conditions": [condition]}} for name in [*NODES][:count]]
+    kubectl.says(json.dumps({"items": [*nodes, *pods]}), 0, "--kubeconfig")
+
+
+def pod(began: datetime, ready: str = "True") -> dict[str, object]:
+    status = {
+        "conditions": [{"type": "Ready", "status": ready}],
+        "containerStatuses": [{"state": {"running": {"startedAt": began.isoformat()}}}, {"state": {"terminated": {}}}],
+    }
+    return {"kind": "Pod", "metadata": {"name": "p"}, "status": status}
+
+
+@pytest.fixture
+def cluster(docker: StandIn, kind: StandIn, kubectl: StandIn) -> KindCluster:
+    """Return one that was not created yet, and whose nodes will be Ready at once."""
+    nodes_say(kubectl, datetime.now(UTC) + timedelta(minutes=5))
+    cluster = KindCluster(cluster_dir("dev"))
+    cluster.folder.mkdir(parents=True)
+    return cluster
+
+
+@pytest.fixture
+def made(cluster: KindCluster, docker: StandIn, kind: StandIn) -> KindCluster:
+    """Return one that runs."""
+    up(cluster)
+    docker.says(listed(), 0, "ps")
+    docker.forget()
+    kind.forget()
+    return cluster
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kindcluster, "_NODE_SECONDS", 0.1)
+
+
+def up(cluster: KindCluster) -> None:
+    cluster.up(Progress(kindcluster.STEPS, quiet=True))
+
+
+def test_a_cluster_is_made_from_our_configuration(cluster: KindCluster, kind: StandIn) -> None:
+    assert not cluster.is_up()
+    up(cluster)
+    kubeconfig = ("--kubeconfig", str(cluster.kubeconfig), "--name", "dev")
+    assert kind.calls() == [["create", "cluster", "--config", CONFIG, *kubeconfig], ["export", "kubeconfig", *kubeconfig]]
+
+
+def test_its_shared_folder_is_its_own(cluster: KindCluster) -> None:
+    up(cluster)
+    assert (cluster.folder / "shared").stat().st_mode & 0o7777 == 0o1777
+    assert re.findall(r"hostPath: (\S+)", Path(CONFIG).read_text()) == ["shared"]  # kind is started in the cluster's folder
+
+
+def test_another_node_image_can_be_named(cluster: KindCluster, kind: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_DRAIN_KIND_IMAGE", "mirror.example/kindest/node:v1.36.4")
+    up(cluster)
+    assert "--image mirror.example/kindest/node:v1.36.4" in " ".join(kind.calls("create")[0])
+
+
+def test_what_runs_is_left_alone(made: KindCluster, docker: StandIn, kind: StandIn) -> None:
+    assert made.is_up()
+    up(made)
+    assert [call[0] for call in kind.calls()] == ["export"]
+    assert docker.calls("start") == docker.calls("stop") == []
+
+
+def test_stopped_nodes_are_started(made: KindCluster, docker: StandIn, kind: StandIn) -> None:
+    docker.says(listed("exited"), 0, "ps")
+    assert not made.is_up()
+    up(made)
+    assert docker.calls("start") == [["start", *NODES]]
+    assert [call[0] for call in kind.calls()] == ["export"]  # the API server has another port now
+
+
+def test_an_interrupted_creation_is_begun_anew(cluster: KindCluster, docker: StandIn, kind: StandIn) -> None:
+    kind.says("signal: interrupt", 130, "create")
+    with pytest.raises(DevclusterError, match="signal: interrupt"):
+        up(cluster)
+    docker.says(listed(), 0, "ps")
+    assert not cluster.is_up()
+    kind.says("", 0, "create")
+    kind.forget()
+    up(cluster)
+    assert [call[0] for call in kind.calls()] == ["delete", "create", "export"]
+    assert cluster.is_up()
+
+
+def test_a_cluster_that_somebody_else_made_is_not_touched(cluster: KindCluster, docker: StandIn, kind: StandIn) -> None:
+    docker.says(listed(), 0, "ps")
+    with pytest.raises(DevclusterError, match=r"a cluster 'dev' that is not devcluster's: use another --name, or .*`kind delete"):
+        up(cluster)
+    cluster.down(purge=True)
+    assert kind.calls() == []
+    assert docker.calls("stop") == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_workers_that_are_not_ready_are_waited_for(cluster: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
+    docker.says(listed(), 0, "ps")
+    (cluster.folder / "creation").write_text("done\n")
+    nodes_say(kubectl, datetime.now(UTC), count=1)
+    with pytest.raises(DevclusterError, match=r"not Ready after 0 s: dev-worker, dev-worker2\. .*down --purge --name dev"):
+        up(cluster)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_nodes_said_before_they_were_stopped_does_not_count(made: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
+    docker.says(listed("exited"), 0, "ps")
+    nodes_say(kubectl, datetime.now(UTC) - timedelta(minutes=1))
+    with pytest.raises(DevclusterError, match="not Ready after 0 s: dev-control-plane, dev-worker, dev-worker2"):
+        up(made)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("ready", "waits"), [("True", True), ("False", False)])
+def test_pods_are_not_ready_with_containers_that_ended_with_their_node(
+    made: KindCluster, docker: StandIn, kubectl: StandIn, ready: str, waits: bool
+) -> None:
+    """A pod that is not Ready may be so for good; one that says so from before the stop does not know yet."""
+    docker.says(listed("exited"), 0, "ps")
+    later = datetime.now(UTC) + timedelta(minutes=1)
+    nodes_say(kubectl, later, pods=(pod(later), pod(datetime.now(UTC) - timedelta(minutes=1), ready)))
+    if not waits:
+        up(made)
+        return
+    with pytest.raises(DevclusterError, match="not Ready after 0 s: pod p"):
+        up(made)
+
+
+def test_down_stops_the_nodes_and_purge_deletes_them(made: KindCluster, docker: StandIn, kind: StandIn) -> None:
+    made.down()
+    assert docker.calls("stop") == [["stop", *NODES]]
+    assert kind.calls() == []
+    made.down(purge=True)
+    assert [call[:2] for call in kind.calls()] == [["delete", "cluster"]]
+    assert not made.folder.exists()
+
+
+def test_what_pods_left_in_the_shared_folder_is_deleted_by_a_container(made: KindCluster, docker: StandIn) -> None:
+    (made.folder / "shared" / "checkpoint").touch()
+    made.down(purge=True)
+    (call,) = docker.calls("run")
+    assert [*call[-5:]] == [KINDS_OWN, "/shared", "-mindepth", "1", "-delete"]
+    assert f"{made.folder}/shared:/shared" in call
+
+
+def test_images_go_to_the_workers_that_lack_them(made: KindCluster, docker: StandIn, kind: StandIn, tmp_path: Path) -> None:
+    docker.says("sha256:1", 0, "image", "inspect")
+    docker.says("docker.io/library/x:dev", 0, "exec", "dev-worker", "ctr", "--namespace", "k8s.io", "images", "ls")
+    load(made, [Recipe("x:dev", tmp_path / "Dockerfile", tmp_path)], Progress(2, quiet=True))
+    assert docker.calls("build")[0][:3] == ["build", "--tag", "x:dev"]
+    assert kind.calls() == [["load", "docker-image", "x:dev", "--nodes", "dev-worker2", "--name", "dev"]]
+    (noted,) = [call for call in docker.calls("exec") if "label" in call]
+    assert noted[1] == "dev-worker2"
+    assert noted[-2:] == ["docker.io/library/x:dev", "spark-drain.devcluster/copy-of=sha256:1"]
+
+
+def test_images_that_all_workers_have_are_not_loaded_again(made: KindCluster, docker: StandIn, kind: StandIn, tmp_path: Path) -> None:
+    docker.says("sha256:1", 0, "image", "inspect")
+    docker.says("docker.io/library/x:dev", 0, "exec")
+    made.load("x:dev")
+    assert kind.calls() == []
+    assert {call[-1] for call in docker.calls("exec")} == {
+        'name=="docker.io/library/x:dev",labels."spark-drain.devcluster/copy-of"=="sha256:1"'
+    }
+
+
+def test_one_cluster_that_cannot_be_ended_does_not_keep_the_others_up(
+    made: KindCluster, docker: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, provider in (("dev", "kind"), ("other", "control-plane")):
+        cluster_dir(name).mkdir(exist_ok=True)
+        (cluster_dir(name) / "provider").write_text(provider)
+    docker.says("permission denied", 1, "ps")
+    monkeypatch.setattr("sys.argv", ["devcluster", "down", "--all", "--purge"])
+    assert main() == 1
+    assert "cluster 'dev': `docker ps" in capsys.readouterr().err
+    assert cluster_dir("dev").exists()
+    assert not cluster_dir("other").exists()
