@@ -116,13 +116,15 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
 
     def written_and_lost(self: DataFrameWriter, path: str) -> None:
         save(self, path)
+        if ".trial-" in path:  # before the drain, and without rows
+            return
         tries.append(path)
-        if len(tries) in (2, 3):  # the first is the trial, without rows
+        if len(tries) < 3:
             raise RuntimeError("the rows are there, the commit is not")
 
     monkeypatch.setattr(DataFrameWriter, "save", written_and_lost)
     warm.drain(**side_output(base, "once"))
-    assert [".trial-" in path for path in tries] == [True, False, False, False]
+    assert len(tries) == 3
     assert emitted + ids_in(base / "allowed/once/often") == exactly(feed.ids)
 
 
