@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 HOOK = {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
 SYNC_SECONDS = 300
 # Records per batch of version 1: small, so that it still reads when the sync, which looks at the whole namespace first, comes to the drain.
-SMALL = 50
+SMALL = 100
 
 
 @dataclass

@@ -44,7 +44,7 @@ WRITING = [
     for when in ("state-exported+fenced>export/**/_temporary", "side-output-written+flush-logged>side/**/_temporary")
 ]
 
-_IN_EVERY_RUN = 6
+_IN_EVERY_RUN = 2
 MOMENTS = [
     pytest.param(
         Crash(("Auto", "WorkCopy")[number % 2], f"{random.Random(number).uniform(0, 1.6):.2f}"),
