@@ -25,24 +25,25 @@ def last_of_each(rows: list[tuple[Any, ...]], mode: str) -> list[tuple[Any, ...]
     return rows if mode == "append" else list({tuple(cell for cell in row if not isinstance(cell, tuple)): row for row in rows}.values())
 
 
-_WORK_COPIES = {
+_SAMPLE = {
     "tumbling window",
-    "session window",
     "stream-stream join, full outer",
-    "dropDuplicates",
+    "dropDuplicatesWithinWatermark",
     "applyInPandasWithState, event-time timeout",
     "transformWithStateInPandas, event-time timer",
     "aggregation, complete mode",
 }
-"""The cases that `make test` flushes on a work copy too: a flush there differs in how it is started, not in what an operator does."""
+"""The cases that `make test` has with the second provider and on a work copy too; all are in `make soak`."""
 
 
 def settings() -> list[Any]:
     """Return each case with each provider, and with one of them on a work copy, which queries that cannot flush themselves use anyway."""
-    found = [pytest.param(case, f"{provider}-Auto", id=f"{case.name}-{provider}-Auto") for case in CASES for provider in case.providers]
+    found = []
     for case in CASES:
-        marks = () if case.name in _WORK_COPIES else (pytest.mark.soak,)
-        found.append(pytest.param(case, f"{case.providers[0]}-WorkCopy", id=f"{case.name}-{case.providers[0]}-WorkCopy", marks=marks))
+        first, *others = [*(f"{provider}-Auto" for provider in case.providers), f"{case.providers[0]}-WorkCopy"]
+        found.append(pytest.param(case, first, id=f"{case.name}-{first}"))
+        marks = () if case.name in _SAMPLE else (pytest.mark.soak,)
+        found += [pytest.param(case, other, id=f"{case.name}-{other}", marks=marks) for other in others]
     return found
 
 
