@@ -14,10 +14,7 @@ def is_ready(node: dict[str, Any], since: datetime) -> bool:
     since : datetime
         When the nodes were started: an older heartbeat says what was, not what is.
     """
-    return any(
-        c["type"] == "Ready" and c["status"] == "True" and datetime.fromisoformat(c["lastHeartbeatTime"]) >= since
-        for c in node["status"].get("conditions", [])
-    )
+    return any(datetime.fromisoformat(condition["lastHeartbeatTime"]) >= since for condition in _ready(node))
 
 
 def is_outdated(pod: dict[str, Any], since: datetime) -> bool:
@@ -31,6 +28,9 @@ def is_outdated(pod: dict[str, Any], since: datetime) -> bool:
         When the nodes were started.
     """
     status = pod["status"]
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", []))
     began = [state["running"]["startedAt"] for item in status.get("containerStatuses", []) if "running" in (state := item["state"])]
-    return ready and any(datetime.fromisoformat(moment) < since for moment in began)
+    return bool(_ready(pod)) and any(datetime.fromisoformat(moment) < since for moment in began)
+
+
+def _ready(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [item for item in body["status"].get("conditions", []) if item["type"] == "Ready" and item["status"] == "True"]

@@ -1,6 +1,5 @@
 """``python -m tools.manifests``: write the manifests that are made from other files of the repository."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import yaml
 
 from devcluster import gobuild
+from tools.chart import render
 
 ROOT = Path(__file__).resolve().parent.parent
 ARGOCD = ROOT / "contrib/argocd"
@@ -44,8 +44,7 @@ def definition() -> str:
 def operator() -> str:
     """Return what the chart installs besides CustomResourceDefinitions, without Helm's own labels, for kustomize."""
     helm = gobuild.build(gobuild.HELM) / "helm"
-    command = [str(helm), "template", "spark-drain", str(_CHART), "--namespace", "spark-drain", "--set", "crds.enabled=false"]
-    rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rendered = render(helm, _CHART, ("--set", "crds.enabled=false"))
     objects = [each for each in yaml.safe_load_all(rendered) if each]
     for each in objects:
         for name in _OF_HELM:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,22 +13,24 @@ from tools.manifests import ARGOCD
 Lua = Callable[[str, str, dict[str, Any]], Any]
 
 
-@pytest.fixture(scope="session")
-def programs() -> Path:
-    return gobuild.build(gobuild.GITOPS)
+def run(program: str, *arguments: object, given: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
+    """Run a program of devcluster/go/gitops on an object."""
+    command = [str(gobuild.build(gobuild.GITOPS) / program), *(str(argument) for argument in arguments)]
+    return subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, check=False, timeout=60)
 
 
-def answer(command: list[str], body: dict[str, Any]) -> Any:
-    done = subprocess.run(command, input=json.dumps(body), capture_output=True, text=True, check=False)
+def answer(program: str, *arguments: object, given: dict[str, Any]) -> Any:
+    """Return what a program that succeeds answers."""
+    done = run(program, *arguments, given=given)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="session")
-def lua(programs: Path) -> Lua:
+def lua() -> Lua:
     """Run a script of contrib/argocd on an object: ``lua("health", "PipelineDrain/health.lua", body)``."""
 
-    def run(kind_of_script: str, script: str, body: dict[str, Any]) -> Any:
-        return answer([str(programs / "argocd-lua"), kind_of_script, str(ARGOCD / script)], body)
+    def on_object(kind_of_script: str, script: str, body: dict[str, Any]) -> Any:
+        return answer("argocd-lua", kind_of_script, ARGOCD / script, given=body)
 
-    return run
+    return on_object

@@ -15,30 +15,30 @@ EXAMPLE = ROOT / "contrib/flux/pipeline.yaml"
 DRAIN, PIPELINE = yaml.safe_load_all(EXAMPLE.read_text())
 
 
-def _status(programs: Path, folder: Path, kustomization: dict[str, Any], body: dict[str, Any]) -> str:
+def _status(folder: Path, kustomization: dict[str, Any], body: dict[str, Any]) -> str:
     path = folder / "kustomization.yaml"
     path.write_text(json.dumps(kustomization))
-    return str(answer([str(programs / "flux-health"), str(path)], body)["status"])
+    return str(answer("flux-health", path, given=body)["status"])
 
 
-def test_health_of_drains(programs: Path, tmp_path: Path) -> None:
-    assert _status(programs, tmp_path, DRAIN, drain(None)) == "InProgress", "as the API server stores a new one"
+def test_health_of_drains(tmp_path: Path) -> None:
+    assert _status(tmp_path, DRAIN, drain(None)) == "InProgress", "as the API server stores a new one"
     for phase in Phase:
         wanted = ("Current" if phase.successful else "Failed") if phase.terminal else "InProgress"
-        assert _status(programs, tmp_path, DRAIN, drain(phase)) == wanted, phase
-    assert _status(programs, tmp_path, DRAIN, drain(Phase.FLUSHING, stalled=True)) == "InProgress"
+        assert _status(tmp_path, DRAIN, drain(phase)) == wanted, phase
+    assert _status(tmp_path, DRAIN, drain(Phase.FLUSHING, stalled=True)) == "InProgress"
 
 
-def test_a_drain_is_judged_by_kstatus_where_there_are_no_expressions(programs: Path, tmp_path: Path) -> None:
+def test_a_drain_is_judged_by_kstatus_where_there_are_no_expressions(tmp_path: Path) -> None:
     plain = {**DRAIN, "spec": {**DRAIN["spec"], "healthCheckExprs": PIPELINE["spec"]["healthCheckExprs"]}}
-    assert _status(programs, tmp_path, plain, drain(None)) == "InProgress"
+    assert _status(tmp_path, plain, drain(None)) == "InProgress"
     for phase in Phase:
         wanted = ("Current" if phase.successful else "Failed") if phase.terminal else "InProgress"
-        assert _status(programs, tmp_path, plain, drain(phase)) == wanted, phase
-    assert _status(programs, tmp_path, plain, drain(Phase.FLUSHING, stalled=True)) == "InProgress"
+        assert _status(tmp_path, plain, drain(phase)) == wanted, phase
+    assert _status(tmp_path, plain, drain(Phase.FLUSHING, stalled=True)) == "InProgress"
 
 
-def test_health_of_applications(programs: Path, tmp_path: Path) -> None:
+def test_health_of_applications(tmp_path: Path) -> None:
     ended = {
         "RUNNING": "Current",
         "COMPLETED": "Current",
@@ -49,9 +49,9 @@ def test_health_of_applications(programs: Path, tmp_path: Path) -> None:
     }
     for state in application_states():
         body = application(state, suspend=state == "SUSPENDED")
-        assert _status(programs, tmp_path, PIPELINE, body) == ended.get(state, "InProgress"), state
-    assert _status(programs, tmp_path, PIPELINE, application("SUSPENDED", suspend=False)) == "InProgress"
-    assert _status(programs, tmp_path, PIPELINE, {**application("RUNNING"), "status": {}}) == "InProgress"
+        assert _status(tmp_path, PIPELINE, body) == ended.get(state, "InProgress"), state
+    assert _status(tmp_path, PIPELINE, application("SUSPENDED", suspend=False)) == "InProgress"
+    assert _status(tmp_path, PIPELINE, {**application("RUNNING"), "status": {}}) == "InProgress"
 
 
 def test_the_pipeline_waits_for_its_drain_at_the_same_revision() -> None:

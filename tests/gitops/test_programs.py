@@ -1,14 +1,13 @@
 """The programs that stand for Argo CD and Flux are as strict as those are."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from devcluster import gobuild
+from tests.gitops.conftest import run
 
 OBJECT = {
     "apiVersion": "sparkdrain.io/v1alpha1",
@@ -19,16 +18,11 @@ OBJECT = {
 }
 
 
-def run(program: str, *arguments: object, given: dict[str, Any] = OBJECT) -> "subprocess.CompletedProcess[str]":
-    command = [str(gobuild.build(gobuild.GITOPS) / program), *(str(argument) for argument in arguments)]
-    return subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, check=False, timeout=60)
-
-
 def lua(folder: Path, what: str, script: str, *options: str) -> Any:
     """Return what a script gives, or the error."""
     path = folder / "script.lua"
     path.write_text(script)
-    done = run("argocd-lua", what, *options, path)
+    done = run("argocd-lua", what, *options, path, given=OBJECT)
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr
 
 

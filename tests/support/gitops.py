@@ -11,9 +11,8 @@ from typing import Any
 import yaml
 
 from devcluster import gobuild
+from tools.manifests import ARGOCD
 
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ROOT / "contrib" / "argocd"
 _SECONDS = 120
 
 
@@ -88,7 +87,7 @@ class ArgoApplication:
     kubeconfig: Path
     namespace: str
     environment: Mapping[str, str]
-    scripts: Path = SCRIPTS
+    scripts: Path = ARGOCD
 
     def start(self, *options: str, delete: bool = False, seconds: int = _SECONDS) -> Operation:
         """Begin a sync, or the deletion of the application with its resources."""

@@ -68,6 +68,7 @@ class BeforeCommit:
     def __init__(self, host: DrainHost, request: Request, reporter: Reporter, concerns: Callable[[TrackedQuery], bool]) -> None:
         self._host, self._request, self._reporter, self._concerns = host, request, reporter, concerns
         self._targets: tuple[UncommittedQuery, ...] = ()
+        self._outputs_checked: set[TrackedQuery] = set()
 
     @property
     def targets(self) -> tuple[TrackedQuery, ...]:
@@ -128,6 +129,7 @@ class BeforeCommit:
             check_names(options, [item.captured.query_name for item in selection.targets])
             frozen = {target.tracked: target for target in self._targets if target.frozen}
             planned = _Planned(tuple(frozen.get(item) or UncommittedQuery(item, options) for item in selection.targets), selection)
+            self._check_outputs(planned)
             if options.mode != "Stop":  # nothing is emitted, so nothing needs to arrive
                 connections = connect(self._host.internals, selection)
                 for target in planned.targets:
@@ -143,6 +145,12 @@ class BeforeCommit:
         self._targets = planned.targets
         self._reporter.change(queries=planned.reports)
         return planned
+
+    def _check_outputs(self, planned: _Planned) -> None:
+        for target in planned.targets:
+            if target.tracked not in self._outputs_checked:  # a drain is planned again while its queries stand still
+                target.check_outputs()
+                self._outputs_checked.add(target.tracked)
 
     def _select(self, options: DrainOptions) -> Selection:
         while True:

@@ -38,7 +38,6 @@ class UncommittedQuery:
     def __init__(self, tracked: TrackedQuery, options: DrainOptions) -> None:
         self._tracked, self._options = tracked, options
         self._plan = planned(tracked, options)
-        refuse_outputs(tracked, options, self._plan)
         self._frozen: FrozenQuery | None = None
         self._state_seen = tracked.location is not None and tracked.checkpoint().newest_commit is not None
         self._report = replace(describe_planned(describe_query(tracked), self._plan), state="Running", fingerprint=tracked.fingerprint)
@@ -138,6 +137,16 @@ class UncommittedQuery:
             self._tracked.live.wait_until_ended(keep_waiting)
         elif not self._frozen.live.thread_alive:
             self.thaw()
+
+    def check_outputs(self) -> None:
+        """Try, with a Spark job that writes no rows, whether what the drain is to write beside the sink can be written.
+
+        Raises
+        ------
+        PlanRejectedError
+            It cannot.
+        """
+        refuse_outputs(self._tracked, self._options, self._plan)
 
     def check_checkpoint(self) -> None:
         """Refuse checkpoint formats that the later steps would not understand, and state that was not there yet when it was planned.

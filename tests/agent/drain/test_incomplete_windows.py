@@ -112,11 +112,13 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
     windows(warm, tmp_path, "often")
     emitted = ids_in(tmp_path / "out/often")
     tries: list[str] = []
+    trials: list[str] = []
     save = DataFrameWriter.save
 
     def written_and_lost(self: DataFrameWriter, path: str) -> None:
         save(self, path)
         if ".trial-" in path:  # before the drain, and without rows
+            trials.append(path)
             return
         tries.append(path)
         if len(tries) < 3:
@@ -125,6 +127,7 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
     monkeypatch.setattr(DataFrameWriter, "save", written_and_lost)
     warm.drain(**side_output(base, "once"))
     assert len(tries) == 3
+    assert len(trials) == 1
     assert emitted + ids_in(base / "allowed/once/often") == exactly(feed.ids)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from tests.operator.scripted_kubeflow import application_body
-from tests.support.gitops import ROOT
+from tests.support.apiserver import ROOT
 
 _BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _HOOK = "argocd.argoproj.io/hook"
