@@ -1,5 +1,6 @@
 """One world per test: a repository, a namespace that it is synchronized to, the scripted kubeflow and agent, a real operator."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,12 @@ class GitOps:
         outcome = self.argo.sync()
         assert outcome.phase == "Succeeded", outcome
         return self.world.agent("spark-one", self.application.start())
+
+    def edit_by_hand(self, **spec: Any) -> None:
+        patch = json.dumps({"spec": spec})
+        self.world.server.run_kubectl(
+            "-n", self.world.namespace, "patch", "sparkapplication", recipe.NAME, "--type=merge", "--patch", patch
+        )
 
     def drained(self, operation: Operation, agent: ScriptedAgent) -> Outcome:
         """Play the agent and kubeflow's operator through a drain that succeeds."""

@@ -84,13 +84,43 @@ def test_a_sync_waits_for_approval(gitops: GitOps) -> None:
     assert gitops.drained(sync, agent).phase == "Succeeded"
 
 
+def test_a_hand_edit_while_a_drain_is_in_progress(gitops: GitOps) -> None:
+    """The restarted application inherits the drain; what was edited is gone with the sync."""
+    hook = recipe.hook("PreSync")
+    agent = gitops.first_version(recipe.application(V1), hook)
+    gitops.repository.commit("second version", recipe.application(V2), hook)
+    sync = gitops.argo.start()
+    drain_id = agent.await_notification().drain_id
+    agent.report(drain_id, DrainState.STOPPING)
+
+    gitops.edit_by_hand(image="by-hand")
+    agent.restarted("spark-two", gitops.application.restart("spark-two"))
+    assert sync.running
+    outcome = gitops.drained(sync, agent)
+
+    assert outcome.phase == "Succeeded", outcome
+    assert (gitops.spec["image"], gitops.spec["suspend"], gitops.pods) == (V2, False, [])
+
+
+def test_a_hand_edit_that_resumes_what_is_being_scaled_down(gitops: GitOps) -> None:
+    hook = recipe.hook("PreSync")
+    agent = gitops.first_version(recipe.application(V1), hook)
+    gitops.repository.commit("second version", recipe.application(V2), hook)
+    sync = gitops.argo.start()
+    agent.drain(agent.await_notification().drain_id)
+    gitops.application.await_suspend()
+    gitops.edit_by_hand(suspend=False)
+    gitops.application.obey_suspend()
+    outcome = sync.outcome()
+    assert outcome.phase == "Succeeded", outcome
+    assert (gitops.spec["image"], gitops.spec["suspend"], gitops.pods) == (V2, False, [])
+
+
 def test_self_heal_makes_no_drain(gitops: GitOps) -> None:
     """Which is why an application is to be protected: a hand edit restarts it, and self-heal restarts it again."""
     gitops.first_version(recipe.application(V1), recipe.hook("PreSync"))
     drains = gitops.drains
-    gitops.world.server.run_kubectl(
-        "-n", gitops.world.namespace, "patch", "sparkapplication", recipe.NAME, "--type=merge", "--patch", '{"spec": {"image": "by-hand"}}'
-    )
+    gitops.edit_by_hand(image="by-hand")
     outcome = gitops.argo.self_heal("SparkApplication", recipe.NAME)
     assert outcome.phase == "Succeeded", outcome
     assert [item["kind"] for item in outcome.resources] == ["SparkApplication"]
