@@ -190,3 +190,14 @@ def test_notes_say_what_to_do_next(helm: str) -> None:
     notes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.partition("NOTES:")[2]
     assert "one: spark, other" in notes
     assert "kind: PipelineDrain" in notes
+
+
+def test_an_installation_without_objects_of_the_whole_cluster(helm: str) -> None:
+    off = ("admissionPolicies.configMaps", "admissionPolicies.applications", "rbac.aggregateToUserRoles", "crds.enabled")
+    objects = rendered(helm, *NAMESPACED, "--set", ",".join(f"{name}=false" for name in off))
+    assert {each["kind"] for each in objects} == {"Deployment", "Role", "RoleBinding", "ServiceAccount"}
+
+
+def test_a_namespace_of_agents_is_named_once(helm: str) -> None:
+    twice = ",".join(f"agentNamespaces[{n}].namespace=one,agentNamespaces[{n}].serviceAccounts={{a{n}}}" for n in (0, 1))
+    assert "names one twice" in refused(helm, "--set", twice)

@@ -1,5 +1,6 @@
 """The chart's admission policies on a real API server: tables of requests."""
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,9 @@ def operator(api_server: ApiServer, namespace: str, tmp_path: Path) -> Iterator[
     """The operator's service account, where the chart is installed with its policies, which are in force."""
     with chart.installed(api_server, namespace, admissionPolicies={"protect": True}):
         client = KubeClient.from_kubeconfig(str(service_account(api_server, namespace, namespace, tmp_path)))
-        eventually(lambda: refused(client, "POST", _config_maps(namespace), config_map("other")), "the policy is in force", 30)
+        eventually(
+            lambda: refused(client, "POST", _config_maps(namespace), config_map("other"), dry_run=True), "the policy is in force", 30
+        )
         await_protection(api_server, namespace)
         yield client
         client.close()
@@ -69,8 +72,9 @@ REQUESTS: list[tuple[str, str, dict[str, Any] | None, bool]] = [
     ("RUNNING", "PATCH", {"metadata": {"labels": {"team": "other"}}}, True),
     ("RUNNING", "PATCH", {"metadata": {"annotations": {"sparkdrain.io/protect": None}}}, True),
     ("RUNNING", "PATCH", {"spec": {"image": "another"}, "metadata": {"annotations": {"sparkdrain.io/protect": None}}}, False),
-    ("RUNNING", "PATCH", {"spec": {"image": "another"}, "metadata": {"annotations": {"sparkdrain.io/break-glass": "1"}}}, True),
-    ("RUNNING", "PATCH", {"spec": {"image": "another"}, "metadata": {"annotations": {"sparkdrain.io/break-glass": "7"}}}, False),
+    ("RUNNING", "PATCH", {"spec": {"image": "another"}, "metadata": {"annotations": {"sparkdrain.io/break-glass": "{uid}/1"}}}, True),
+    ("RUNNING", "PATCH", {"spec": {"image": "another"}, "metadata": {"annotations": {"sparkdrain.io/break-glass": "{uid}/7"}}}, False),
+    ("RUNNING", "PATCH", {"spec": {"image": "another"}, "metadata": {"annotations": {"sparkdrain.io/break-glass": "1"}}}, False),
     ("RUNNING", "DELETE", None, False),
     ("SUBMITTED", "DELETE", None, False),
     ("SUSPENDED", "DELETE", None, True),
@@ -81,46 +85,84 @@ REQUESTS: list[tuple[str, str, dict[str, Any] | None, bool]] = [
 
 
 def test_a_protected_application_that_runs_is_not_ended(api_server: ApiServer, operator: KubeClient, namespace: str) -> None:
-    application = ScriptedApplication(api_server.client, namespace).create()
-    path = f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{namespace}/sparkapplications/app"
-    api_server.client.request("PATCH", path, body=PROTECTED, content_type=MERGE_PATCH)
-    for state, method, change, granted in REQUESTS:
-        application.set_state(state)
-        said = refused(api_server.client, method, path, change)
+    for number, (state, method, change, granted) in enumerate(REQUESTS):
+        application, path = protected(api_server, namespace, f"app-{number}", state)
+        uid = application.body()["metadata"]["uid"]
+        body = None if change is None else json.loads(json.dumps(change).replace("{uid}", uid))
+        said = refused(api_server.client, method, path, body)
         assert (said == "") == granted, (state, method, change, said)
-        assert (
-            granted
-            or 'Drain it first with a PipelineDrain, or do it all the same with the annotation sparkdrain.io/break-glass: "1"' in said
-        )
-        assert method == "DELETE" or not refused(operator, method, path, change), "the operator itself may"
+        assert granted or f'do it all the same with the annotation sparkdrain.io/break-glass: "{uid}/1"' in said
 
-    application.set_state("RUNNING")
+
+def protected(server: ApiServer, namespace: str, name: str, state: str) -> tuple[ScriptedApplication, str]:
+    """Make an application in a state; returns its path as well."""
+    application = ScriptedApplication(server.client, namespace, name).create()
+    path = f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{namespace}/sparkapplications/{name}"
+    server.client.request("PATCH", path, body=PROTECTED, content_type=MERGE_PATCH)
+    application.set_state(state)
+    return application, path
+
+
+def test_self_heal_is_refused_and_its_diff_is_not(api_server: ApiServer, operator: KubeClient, namespace: str) -> None:
+    application, path = protected(api_server, namespace, "app", "RUNNING")
     healed = {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",
         "kind": "SparkApplication",
         "metadata": {"name": "app"},
         "spec": {"image": "git"},
     }
-    done = subprocess.run(
-        [
-            api_server.kubectl,
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "--field-manager=argocd-controller",
-            "-n",
-            namespace,
-            "-f",
-            "-",
-        ],
-        input=yaml.safe_dump(healed),
-        capture_output=True,
-        text=True,
-        env=api_server.environment(),
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "Drain it first" in done.stderr, "self-heal of another image"
-    annotated = {"metadata": {"annotations": {"sparkdrain.io/break-glass": str(application.body()["metadata"]["generation"])}}}
+
+    def argo(*options: str) -> "subprocess.CompletedProcess[str]":
+        apply = [api_server.kubectl, "apply", "--server-side", "--force-conflicts", "--field-manager=argocd-controller"]
+        return subprocess.run(
+            [*apply, *options, "-n", namespace, "-f", "-"],
+            input=yaml.safe_dump(healed),
+            capture_output=True,
+            text=True,
+            env=api_server.environment(),
+            check=False,
+        )
+
+    diff, heal = argo("--dry-run=server"), argo()
+    assert diff.returncode == 0, diff.stderr
+    assert heal.returncode != 0
+    assert "Drain it first" in heal.stderr
+    metadata = application.body()["metadata"]
+    annotated = {"metadata": {"annotations": {"sparkdrain.io/break-glass": f"{metadata['uid']}/{metadata['generation']}"}}}
     api_server.client.request("PATCH", path, body=annotated, content_type=MERGE_PATCH)
+    assert not refused(api_server.client, "DELETE", path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": {"image": "another"}},
+        {"spec": {"driver": {"serviceAccount": "another"}}},
+        {"spec": {"suspend": True, "mainApplicationFile": "local:///other.py"}},
+        {"spec": {"arguments": ["added"]}},
+        {"spec": {"image": None}},
+        {"metadata": {"annotations": None}},
+        {"metadata": {"labels": {"team": "another"}}},
+        {"metadata": {"finalizers": ["example.com/another"]}},
+        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "gone"}]}},
+    ],
+    ids=str,
+)
+def test_the_operator_changes_nothing_of_an_application_but_suspend(
+    api_server: ApiServer, operator: KubeClient, namespace: str, change: dict[str, Any]
+) -> None:
+    _, path = protected(api_server, namespace, "app", "SUSPENDED")
+    eventually(lambda: "nothing of a SparkApplication but spec.suspend" in refused(operator, "PATCH", path, change), "it is refused", 30)
+    assert not refused(operator, "PATCH", path, {"spec": {"suspend": True}})
+    assert not refused(api_server.client, "PATCH", path, change), "others may"
+
+
+def test_a_protected_namespace_is_not_deleted(api_server: ApiServer, operator: KubeClient) -> None:
+    path = "/api/v1/namespaces/protected"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "protected", **PROTECTED["metadata"]}}
+    api_server.client.request("POST", "/api/v1/namespaces", body=body)
+    assert "Drain them first, then remove the annotation" in eventually(
+        lambda: refused(api_server.client, "DELETE", path), "the namespace is protected", 30
+    )
+    api_server.client.request("PATCH", path, body={"metadata": {"annotations": None}}, content_type=MERGE_PATCH)
     assert not refused(api_server.client, "DELETE", path)

@@ -47,7 +47,8 @@ def test_a_drain_with_nothing_but_the_granted_rights(
     finally:
         operator.kill()
         agent_client.close()
-    assert "orbidden" not in operator.log()
+    refused = [line for line in operator.log().splitlines() if "orbidden" in line]
+    assert not [line for line in refused if " cannot " in line], "a right was missing; a namespace that is being deleted refuses as well"
 
 
 def test_the_agent_may_not_touch_the_application(api_server: ApiServer, installed: str, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ APPLICATIONS: list[tuple[str, tuple[str, ...], dict[str, Any], str, str]] = [
     ("RUNNING", (), DYNAMIC, "Progressing", "0 of 1 executors"),
     ("RUNNING", ("RUNNING",), DYNAMIC, "Healthy", "1 executors"),
     ("RUNNING", (), {"sparkConf": {"spark.dynamicAllocation.enabled": "true"}}, "Healthy", "0 executors"),
+    ("RUNNING", (), {"sparkConf": {"spark.streaming.dynamicAllocation.enabled": "true"}}, "Healthy", "0 executors"),
     ("COMPLETED", ("COMPLETED",), {}, "Healthy", "completed"),
     ("FAILED", (), {}, "Degraded", "driver container failed"),
     ("SUBMISSION_FAILED", (), {}, "Degraded", "driver container failed"),
@@ -32,7 +33,7 @@ APPLICATIONS: list[tuple[str, tuple[str, ...], dict[str, Any], str, str]] = [
     ("SUCCEEDING", ("RUNNING",), {}, "Progressing", "executors are ending"),
     ("FAILING", ("RUNNING",), {}, "Degraded", "driver container failed"),
     ("SUSPENDING", ("RUNNING", "RUNNING"), SUSPENDED, "Progressing", "terminating"),
-    ("SUSPENDED", (), SUSPENDED, "Suspended", "none of its pods runs"),
+    ("SUSPENDED", (), SUSPENDED, "Suspended", "its pods are gone or about to end"),
     ("SUSPENDED", (), {"suspend": False}, "Progressing", "about to be submitted again"),
     ("RESUMING", (), {}, "Progressing", "submitted again"),
     ("UNKNOWN", ("UNKNOWN",), {}, "Progressing", "not known"),
@@ -79,6 +80,13 @@ def test_a_hook_that_waits_for_approval_is_waited_for(lua: Lua, hook: str) -> No
     body = drain(Phase.AWAITING_APPROVAL)
     body["metadata"]["annotations"] = {"argocd.argoproj.io/hook": hook}
     assert lua("health", "PipelineDrain/health.lua", body)["status"] == "Progressing"
+
+
+def test_a_hook_that_only_plans_does_not_let_the_sync_go_on(lua: Lua) -> None:
+    body = drain(Phase.PLANNED)
+    body["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PreSync"}
+    found = lua("health", "PipelineDrain/health.lua", body)
+    assert (found["status"], "nothing is drained" in found["message"]) == ("Degraded", True)
 
 
 @pytest.mark.parametrize("status", [None, {}, {"observedGeneration": -1}, {"phase": "Pending"}, {"phase": "Pending", "message": ""}])

@@ -93,7 +93,7 @@ def _cases(delay: int) -> st.SearchStrategy[Case]:
 
 
 def check(case: Case, restarter: Restarter) -> None:
-    with tempfile.TemporaryDirectory(prefix="ledger-property-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ledger-property-", ignore_cleanup_errors=True) as folder:
         source, base, ended, killed = (Path(folder) / name for name in ("input", "base", "ended", "killed"))
         events = case.write(source, base)
         more = {"flush": case.flush, "batches": case.batches, "point": case.point, "copy": str(killed)}

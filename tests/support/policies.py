@@ -1,5 +1,6 @@
 """Admission policies of a real API server."""
 
+from itertools import count
 from typing import Any
 
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
@@ -11,11 +12,11 @@ from tests.support.waiting import eventually
 PROTECTED = {"metadata": {"annotations": {"sparkdrain.io/protect": "true"}}}
 
 
-def refused(client: KubeClient, method: str, path: str, body: dict[str, Any] | None = None) -> str:
-    """Return what the policy says, "" where the request is granted; all are dry runs."""
+def refused(client: KubeClient, method: str, path: str, body: dict[str, Any] | None = None, *, dry_run: bool = False) -> str:
+    """Return what the policy says, "" where the request is granted."""
     content_type = MERGE_PATCH if method == "PATCH" else "application/json"
     try:
-        client.request(method, path, query={"dryRun": "All"}, body=body, content_type=content_type)
+        client.request(method, path, query={"dryRun": "All"} if dry_run else None, body=body, content_type=content_type)
     except ApiError as error:
         if "ValidatingAdmissionPolicy" not in error.message:
             raise
@@ -29,4 +30,5 @@ def await_protection(server: ApiServer, namespace: str) -> None:
     running.set_state("RUNNING")
     path = f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{namespace}/sparkapplications/first"
     server.client.request("PATCH", path, body=PROTECTED, content_type=MERGE_PATCH)
-    eventually(lambda: refused(server.client, "PATCH", path, {"spec": {"image": "another"}}), "applications are protected", 30)
+    images = (f"another:{number}" for number in count())
+    eventually(lambda: refused(server.client, "PATCH", path, {"spec": {"image": next(images)}}), "applications are protected", 30)

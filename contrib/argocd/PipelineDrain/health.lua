@@ -15,15 +15,19 @@ local function holds(type)
   return conditions[type] ~= nil and conditions[type].status == "True"
 end
 
+local hook = (obj.metadata.annotations or {})["argocd.argoproj.io/hook"] ~= nil
+
 health.message = status.phase
 if status.message ~= nil and status.message ~= "" then
   health.message = status.phase .. ": " .. status.message
 end
-if holds("Finished") then
+if hook and status.phase == "Planned" then
+  health.status, health.message = "Degraded", "Planned only: nothing is drained. A hook needs another spec.execution than PlanOnly"
+elseif holds("Finished") then
   health.status = holds("Succeeded") and "Healthy" or "Degraded"
 elseif holds("Stalled") then
   health.message = status.phase .. ", stalled: " .. (conditions.Stalled.message or "")
-elseif status.phase == "AwaitingApproval" and (obj.metadata.annotations or {})["argocd.argoproj.io/hook"] == nil then
+elseif status.phase == "AwaitingApproval" and not hook then
   health.status = "Suspended"  -- not that of a hook: before a deletion Argo CD waits for hooks that are Progressing only
 end
 return health

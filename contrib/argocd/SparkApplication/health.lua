@@ -22,6 +22,9 @@ local function wanted_executors()
   if dynamic.enabled or conf("spark.dynamicAllocation.enabled") == "true" then
     return dynamic.minExecutors or tonumber(conf("spark.dynamicAllocation.minExecutors")) or 0
   end
+  if conf("spark.streaming.dynamicAllocation.enabled") == "true" then
+    return tonumber(conf("spark.streaming.dynamicAllocation.minExecutors")) or 0
+  end
   local executor = spec.executor or {}
   return executor.instances or tonumber(conf("spark.executor.instances")) or 1
 end
@@ -47,7 +50,7 @@ if state == "SUSPENDED" then
   if not spec.suspend then
     return result("Progressing", "suspended; it is about to be submitted again")
   end
-  return result("Suspended", "suspended: none of its pods runs")
+  return result("Suspended", "suspended: its pods are gone or about to end")
 end
 if state == "COMPLETED" then
   return result("Healthy", "completed")

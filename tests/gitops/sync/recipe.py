@@ -8,14 +8,24 @@ import yaml
 from tests.operator.scripted_kubeflow import application_body
 from tests.support.apiserver import ROOT
 
-_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HOOK = "argocd.argoproj.io/hook"
 NAME = "clicks"
 
 
-def _documents() -> list[dict[str, Any]]:
+def _blocks(language: str) -> list[str]:
     page = (ROOT / "docs" / "gitops-upgrade.md").read_text()
-    return [document for block in _BLOCK.findall(page) for document in yaml.safe_load_all(block)]
+    return [text for found, text in _BLOCK.findall(page) if found == language]
+
+
+def _documents() -> list[dict[str, Any]]:
+    return [document for block in _blocks("yaml") for document in yaml.safe_load_all(block)]
+
+
+def commands(first: str) -> str:
+    """Return the commands of the page that have this in them."""
+    (found,) = [block for block in _blocks("") if first in block]
+    return found
 
 
 def hook(kind: str, **spec: Any) -> dict[str, Any]:

@@ -43,6 +43,17 @@ def test_a_drain_that_fails_holds_the_deletion(gitops: GitOps) -> None:
     eventually(lambda: gitops.drains == [], "the hook is deleted for the next try")
 
 
+def test_a_drain_of_an_earlier_deletion_is_not_taken_for_a_new_one(gitops: GitOps) -> None:
+    """A deletion that leaves the resources drains as well; the application may be synchronized, and deleted, again."""
+    agent = gitops.first_version(recipe.application(IMAGE), recipe.hook("PreDelete"))
+    assert gitops.drained(gitops.argo.start("--orphan", delete=True), agent).phase == "Succeeded"
+    assert remaining(gitops) == [recipe.NAME]
+    assert gitops.argo.sync().phase == "Succeeded"
+    again = gitops.world.agent("spark-two", gitops.application.start("spark-two"))
+    outcome = gitops.drained(gitops.argo.start(delete=True), again)
+    assert (outcome.phase, remaining(gitops)) == ("Succeeded", [])
+
+
 def test_a_deletion_waits_for_approval(gitops: GitOps) -> None:
     hook = recipe.hook("PreDelete", execution="AfterApproval")
     agent = gitops.first_version(recipe.application(IMAGE), hook)

@@ -5,6 +5,7 @@ from spark_drain_store import DrainState
 
 from tests.gitops.sync import recipe
 from tests.gitops.sync.conftest import GitOps
+from tests.operator.scripted_kubeflow import BackgroundKubeflow
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(600)]
 
@@ -96,7 +97,9 @@ def test_a_hand_edit_while_a_drain_is_in_progress(gitops: GitOps) -> None:
     gitops.edit_by_hand(image="by-hand")
     agent.restarted("spark-two", gitops.application.restart("spark-two"))
     assert sync.running
-    outcome = gitops.drained(sync, agent)
+    with BackgroundKubeflow(gitops.application):
+        agent.drain(drain_id)
+    outcome = sync.outcome()
 
     assert outcome.phase == "Succeeded", outcome
     assert (gitops.spec["image"], gitops.spec["suspend"], gitops.pods) == (V2, False, [])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/argoproj/gitops-engine/pkg/health"
 	"github.com/argoproj/gitops-engine/pkg/sync/common"
+	"github.com/argoproj/gitops-engine/pkg/sync/hook"
 	"github.com/argoproj/gitops-engine/pkg/sync/syncwaves"
 	"github.com/argoproj/gitops-engine/pkg/utils/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,8 +20,8 @@ import (
 const preDelete = "PreDelete"
 
 func isPreDelete(obj *unstructured.Unstructured) bool {
-	for _, hook := range strings.Split(obj.GetAnnotations()[common.AnnotationKeyHook], ",") {
-		if strings.TrimSpace(hook) == preDelete {
+	for _, name := range strings.Split(obj.GetAnnotations()[common.AnnotationKeyHook], ",") {
+		if strings.TrimSpace(name) == preDelete {
 			return true
 		}
 	}
@@ -28,22 +29,29 @@ func isPreDelete(obj *unstructured.Unstructured) bool {
 }
 
 // remove deletes an application with its resources. PreDelete hooks are no part of the engine: this does what Argo CD's controller does since
-// 3.3 (controller/hook.go, executeHooks), with its limits. Only Progressing holds a deletion and only Degraded refuses it; Suspended and
-// Unknown let it go on. A hook that failed is deleted, for the controller's next try; here a failure is the end.
-func (t *target) remove(ctx context.Context, wanted manifests) (result, error) {
+// 3.3 (controller/hook.go, executeHooks and cleanupHooks), with its limits. Only Progressing holds a deletion and only Degraded refuses it;
+// Suspended and Unknown let it go on, and so does a hook that was there before. A hook that failed is deleted, for the controller's next
+// try; here a failure is the end. With orphan, the resources stay.
+func (t *target) remove(ctx context.Context, wanted manifests, orphan bool) (result, error) {
 	outcome := result{Phase: common.OperationRunning}
-	step := t.runHooks
+	steps := []func(context.Context, manifests, liveObjects, *result) (bool, error){t.runHooks, t.deleteAll, t.cleanUpHooks}
+	if orphan {
+		steps = slices.Delete(steps, 1, 2)
+	}
 	for {
 		live, err := t.live(nil)
 		if err != nil {
 			return outcome, err
 		}
-		done, err := step(ctx, wanted, live, &outcome)
+		done, err := steps[0](ctx, wanted, live, &outcome)
 		if err != nil || outcome.Phase.Completed() {
 			return outcome, err
 		}
 		if done {
-			step = t.deleteAll
+			if steps = steps[1:]; len(steps) == 0 {
+				outcome.Phase, outcome.Message = common.OperationSucceeded, "all resources are deleted"
+				return outcome, nil
+			}
 			continue
 		}
 		select {
@@ -73,12 +81,9 @@ func (t *target) runHooks(ctx context.Context, wanted manifests, live liveObject
 		if !isPreDelete(obj) {
 			continue
 		}
-		found, err := health.GetResourceHealth(obj, t.health)
+		found, err := t.healthOf(obj)
 		if err != nil {
 			return false, err
-		}
-		if found == nil {
-			found = &health.HealthStatus{Status: health.HealthStatusHealthy}
 		}
 		name := obj.GetKind() + "/" + obj.GetName()
 		switch found.Status {
@@ -110,7 +115,6 @@ func (t *target) deleteAll(ctx context.Context, _ manifests, live liveObjects, o
 		}
 	}
 	if len(objects) == 0 {
-		outcome.Phase, outcome.Message = common.OperationSucceeded, "all resources are deleted"
 		return true, nil
 	}
 	outcome.Message = fmt.Sprintf("waiting for deletion of %s/%s", objects[0].GetKind(), objects[0].GetName())
@@ -128,4 +132,34 @@ func (t *target) deleteAll(ctx context.Context, _ manifests, live liveObjects, o
 		}
 	}
 	return false, nil
+}
+
+// cleanUpHooks deletes the hooks that are to be deleted when they have succeeded; BeforeHookCreation means nothing here, as in Argo CD.
+func (t *target) cleanUpHooks(ctx context.Context, _ manifests, live liveObjects, _ *result) (bool, error) {
+	done := true
+	for _, obj := range live {
+		if !isPreDelete(obj) || !slices.Contains(hook.DeletePolicies(obj), common.HookDeletePolicyHookSucceeded) {
+			continue
+		}
+		found, err := t.healthOf(obj)
+		if err != nil {
+			return false, err
+		}
+		if found.Status != health.HealthStatusHealthy {
+			continue
+		}
+		done = false
+		if err := t.delete(ctx, obj); err != nil && !apierrors.IsNotFound(err) {
+			return false, err
+		}
+	}
+	return done, nil
+}
+
+func (t *target) healthOf(obj *unstructured.Unstructured) (*health.HealthStatus, error) {
+	found, err := health.GetResourceHealth(obj, t.health)
+	if err == nil && found == nil {
+		found = &health.HealthStatus{Status: health.HealthStatusHealthy}
+	}
+	return found, err
 }

@@ -29,6 +29,7 @@ type options struct {
 	only       map[string]bool
 	prune      bool
 	background bool
+	orphan     bool
 	timeout    time.Duration
 	folder     string
 }
@@ -51,6 +52,7 @@ func parse(arguments []string) (options, error) {
 	})
 	flags.BoolVar(&o.prune, "prune", false, "delete what belongs to the application and is not in the folder")
 	flags.BoolVar(&o.background, "background", false, "let the garbage collector delete dependents afterwards")
+	flags.BoolVar(&o.orphan, "orphan", false, "leave the resources, as a deletion that does not cascade")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to go on")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
@@ -74,7 +76,7 @@ func run(o options) (result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
 	defer cancel()
 	if o.delete {
-		return there.remove(ctx, wanted)
+		return there.remove(ctx, wanted, o.orphan)
 	}
 	return there.synchronize(ctx, wanted, o)
 }

@@ -73,6 +73,7 @@ class Reason(StrEnum):
     INVALID_SPEC = conditions.INVALID_SPEC
     DELETE_NOT_ALLOWED = "DeleteNotAllowed"
     STALE_RUN_ID = "StaleRunId"
+    DRAIN_INTERRUPTED = "DrainInterrupted"
     DRAIN_ALREADY_ACTIVE = "DrainAlreadyActive"
     WAITING_FOR_DRIVER = "WaitingForDriver"
     WAITING_FOR_PLAN = "WaitingForPlan"
@@ -128,6 +129,10 @@ _MESSAGES: dict[str, str] = {
     ),
     Reason.STALE_RUN_ID: (
         "spec.runId is {wanted!r}, but the application's run is {found!r}; create a PipelineDrain for that run, or without runId"
+    ),
+    Reason.DRAIN_INTERRUPTED: (
+        "there is no run to drain, but the last drain ({drain}) was interrupted past its point of no return (state {state}): start the "
+        "same version again, which completes it. If its checkpoints are taken care of, remove that drain's report from ConfigMap {reports}"
     ),
     Reason.DRAIN_ALREADY_ACTIVE: "{other} is draining this application; wait until it ends, or cancel it, then create this one again",
     Reason.WAITING_FOR_DRIVER: "waiting for a running driver of {kind} {name!r} (state {state})",

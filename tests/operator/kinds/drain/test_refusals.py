@@ -82,6 +82,27 @@ def test_an_application_that_does_not_run_ends_the_drain_as_the_policy_says(
     assert state in body["status"]["message"]
 
 
+def test_a_drain_that_was_interrupted_half_way_is_not_taken_for_nothing_to_drain(world: World) -> None:
+    """The next version would be started in place of the one that alone can complete it."""
+    agent = world.run_application()
+    first = world.create_drain("first")
+    agent.await_notification()
+    agent.report(first, DrainState.FLUSHING)
+    world.await_phase("Flushing", "first")
+    world.application.end_pods()
+    world.application.set_state("FAILED")
+    assert condition(world.await_phase("Failed", "first"), "Succeeded")["reason"] == "ApplicationEnded"  # type: ignore[index]
+
+    world.create_drain("second", ifNotRunning="Succeed")
+    rejected = world.await_phase("Rejected", "second")
+    assert condition(rejected, "Succeeded")["reason"] == "DrainInterrupted"  # type: ignore[index]
+    assert all(part in rejected["status"]["message"] for part in (first, "start the same version again", config_map_names("app")[1]))
+
+    agent.channel.reports.write({first: None})
+    world.create_drain("third", ifNotRunning="Succeed")
+    world.await_phase("NothingToDrain", "third")
+
+
 def test_deletion_of_the_application_is_refused_where_the_operator_may_not(own_world: World) -> None:
     own_world.operator.start()
     agent = own_world.run_application()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from spark_drain_store import DrainReport
+from spark_drain_store.channel import config_map_names
+
 from spark_drain_operator.applications.protocol import Application, current_driver
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
@@ -12,8 +17,10 @@ from spark_drain_operator.storage.pods import DriverPod
 __all__ = ["decide", "run"]
 
 
-def decide(spec: DrainSpec, application: Application | None, namespace: str, resync: float = 30.0) -> Outcome | DriverPod:
-    """Return the driver, or what to do without one."""
+def decide(
+    spec: DrainSpec, application: Application | None, namespace: str, resync: float = 30.0, interrupted: DrainReport | None = None
+) -> Outcome | DriverPod:
+    """Return the driver, or what to do without one; ``interrupted`` is an earlier drain that only the same version can complete."""
     driver = current_driver(application)
     ref = spec.application
     if driver is not None:
@@ -26,6 +33,10 @@ def decide(spec: DrainSpec, application: Application | None, namespace: str, res
     else:
         state, coming, missing = application.state or "New", not application.will_not_run, ""
     if not coming and spec.if_not_running == "Succeed":
+        if application is not None and interrupted is not None:
+            _, reports = config_map_names(ref.name, ref.kind)
+            message = message_of(Reason.DRAIN_INTERRUPTED, drain=interrupted.drain_id, state=interrupted.state, reports=reports)
+            return ended(Phase.REJECTED, Reason.DRAIN_INTERRUPTED, message)
         return ended(Phase.NOTHING_TO_DRAIN, Phase.NOTHING_TO_DRAIN, missing or f"{ref.described()} is not running (state {state})")
     if not coming and spec.if_not_running == "Reject":
         reason = Reason.APPLICATION_NOT_FOUND if application is None else Reason.APPLICATION_NOT_RUNNING
@@ -37,12 +48,16 @@ def decide(spec: DrainSpec, application: Application | None, namespace: str, res
     return Waiting(resync, missing or message_of(Reason.WAITING_FOR_DRIVER, kind=ref.kind, name=ref.name, state=state))
 
 
+def _interrupted(reports: Mapping[str, DrainReport]) -> DrainReport | None:
+    return next((report for report in reports.values() if report.state.forward_only and not report.state.finished), None)
+
+
 def run(drain: DrainPass) -> Outcome:
     """Remember application and driver, until a notification is bound to it."""
     application = drain.application
     if drain.status.drain_id or drain.notification is not None:
         return DONE
-    decision = decide(drain.spec, application, drain.namespace, drain.settings.resync_seconds)
+    decision = decide(drain.spec, application, drain.namespace, drain.settings.resync_seconds, _interrupted(drain.messages.reports))
     if isinstance(decision, DriverPod):
         assert application is not None
         drain.status.application_uid = application.uid
