@@ -171,6 +171,7 @@ def test_every_field_of_the_spec_is_read() -> None:
         "acknowledgeTimeoutSeconds": 7,
         "timeoutSeconds": 8,
         "expirationTime": "2030-01-01T00:00:00Z",
+        "expirationSeconds": 60,
         "onTimeout": "ForceStop",
         "afterDrain": "Keep",
         "ttlSecondsAfterFinished": 0,

@@ -33,6 +33,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "acknowledgeTimeoutSeconds": 1,
         "timeoutSeconds": 1,
         "expirationTime": "2030-01-01T00:00:00+01:00",
+        "expirationSeconds": 1,
         "ttlSecondsAfterFinished": 0,
     },
     "force": {"onTimeout": "ForceStop", "afterDrain": "Delete"},
@@ -82,6 +83,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no time": ({"timeoutSeconds": 0}, "spec.timeoutSeconds: Invalid value"),
     "time as text": ({"timeoutSeconds": "30m"}, "spec.timeoutSeconds: Invalid value"),
     "expiration": ({"expirationTime": "tomorrow"}, "spec.expirationTime: Invalid value"),
+    "expired at once": ({"expirationSeconds": 0}, "spec.expirationSeconds: Invalid value"),
     "timeout": ({"onTimeout": "Kill"}, "spec.onTimeout: Unsupported value"),
     "force and keep": ({"onTimeout": "ForceStop", "afterDrain": "Keep"}, "`onTimeout` may not be ForceStop when `afterDrain` is Keep"),
     "after": ({"afterDrain": "Restart"}, "spec.afterDrain: Unsupported value"),
@@ -103,6 +105,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "not running": ({"ifNotRunning": "Reject"}, "`ifNotRunning`"),
     "patience": ({"acknowledgeTimeoutSeconds": 61}, "`acknowledgeTimeoutSeconds`"),
     "expiration": ({"expirationTime": "2030-01-01T00:00:00Z"}, "`expirationTime`"),
+    "expiration in seconds": ({"expirationSeconds": 60}, "`expirationSeconds`"),
     "on timeout": ({"onTimeout": "ForceStop"}, "`onTimeout`"),
     "ttl": ({"ttlSecondsAfterFinished": 1}, "`ttlSecondsAfterFinished`"),
 }

@@ -64,7 +64,15 @@ class ScriptedApplication:
 
     def resume(self) -> None:
         """Take `suspend` back, as whoever applies the next version does."""
-        self._client.request("PATCH", self._path, body={"spec": {"suspend": False}}, content_type=MERGE_PATCH)
+        self._set_suspend(False)
+
+    def suspend(self) -> None:
+        """Suspend it by hand."""
+        self._set_suspend(True)
+        self.obey_suspend()
+
+    def _set_suspend(self, wanted: bool) -> None:
+        self._client.request("PATCH", self._path, body={"spec": {"suspend": wanted}}, content_type=MERGE_PATCH)
 
     def start(self, run_id: str = "spark-one", *, executors: int = 2) -> str:
         """Start a run; returns the driver pod's uid."""

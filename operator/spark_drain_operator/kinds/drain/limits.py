@@ -56,8 +56,15 @@ def limits_of(spec: DrainSpec, status: DrainStatus, driver: DriverPod | None, re
         return Limits()
     if status.start_time is None:
         acknowledgement = acknowledge_by(spec, status.notification_time, driver) if report is None else None
-        return Limits(expiration=spec.expiration, acknowledgement=acknowledgement)
+        return Limits(expiration=_expiration(spec, status), acknowledgement=acknowledgement)
     return Limits(deadline=later(status.start_time, spec.timeout))
+
+
+def _expiration(spec: DrainSpec, status: DrainStatus) -> datetime | None:
+    times = [spec.expiration] if spec.expiration is not None else []
+    if spec.expiration_seconds is not None and status.creation_time is not None:
+        times.append(later(status.creation_time, spec.expiration_seconds))
+    return min(times, default=None)
 
 
 def next_limit(limits: Limits, now: datetime) -> float | None:
@@ -75,7 +82,7 @@ def reached(limits: Limits, drain: DrainPass) -> Ending | None:
         state = f"the agent was at {report.state}: {report.message or 'no message'}" if report else "the agent has not responded"
         return Ending(phase, Reason.DEADLINE_EXCEEDED, message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state))
     if limits.expiration is not None and now >= limits.expiration:
-        return Ending(Phase.EXPIRED, Reason.EXPIRED, message_of(Reason.EXPIRED, time=format_time(limits.expiration)))
+        return _expired(limits.expiration, drain.status)
     if limits.acknowledgement is not None and now >= limits.acknowledgement:
         requests, reports = config_map_names(spec.application.name, spec.application.kind)
         malformed = drain.messages.malformed.get(drain.drain_id)
@@ -88,6 +95,11 @@ def reached(limits: Limits, drain: DrainPass) -> Ending | None:
         )
         return Ending(Phase.FAILED, Reason.AGENT_NOT_RESPONDING, message)
     return None
+
+
+def _expired(time: datetime, status: DrainStatus) -> Ending:
+    waited = f": {status.message}" if status.message else ""
+    return Ending(Phase.EXPIRED, Reason.EXPIRED, message_of(Reason.EXPIRED, time=format_time(time), waited=waited))
 
 
 def overdue(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | None:
@@ -104,7 +116,7 @@ def overdue(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | 
     elif wish is None and spec.cancel:
         wish = Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, message_of(Reason.CANCEL_REQUESTED))
     elif wish is None and limits.expiration is not None and now >= limits.expiration:
-        wish = Ending(Phase.EXPIRED, Reason.EXPIRED, message_of(Reason.EXPIRED, time=format_time(limits.expiration)))
+        wish = _expired(limits.expiration, status)
     elif wish is None and limits.deadline is not None and now >= limits.deadline:
         state = "the application cannot be looked at"
         message = message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state)

@@ -172,7 +172,7 @@ _MESSAGES: dict[str, str] = {
     Reason.APPLICATION_UNREADABLE: "{kind} {name!r} cannot be read ({error}); the drain goes on when it can",
     Reason.WITHDRAWN: "the drain was withdrawn in the metadata store",
     Reason.APPLICATION_GONE: "{kind} {name!r} has been deleted, or replaced by another of the same name",
-    Reason.EXPIRED: "the drain had not begun by spec.expirationTime ({time})",
+    Reason.EXPIRED: "the drain had not begun by {time} (spec.expirationTime or spec.expirationSeconds){waited}",
     Reason.RESULT_NAME_TAKEN: "ConfigMap {name}, where the result is kept, exists and does not belong to this drain; delete or rename it",
     Reason.WITHDRAWAL_TOO_LATE: "the flush has begun; the drain runs to completion",
     Reason.NOT_STALLED: "",

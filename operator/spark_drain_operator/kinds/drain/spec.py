@@ -46,6 +46,8 @@ class DrainSpec:
         Seconds; ``ttl`` None keeps the object.
     expiration
         UTC time, or None.
+    expiration_seconds
+        The same, counted from the object's creation, or None.
     """
 
     application: ApplicationRef
@@ -62,6 +64,7 @@ class DrainSpec:
     timeout: int = 1800
     ttl: int | None = None
     expiration: datetime | None = None
+    expiration_seconds: int | None = None
 
     @classmethod
     def parse(cls, spec: Mapping[str, Any]) -> DrainSpec:
@@ -88,6 +91,7 @@ class DrainSpec:
                 acknowledge_timeout=int(spec.get("acknowledgeTimeoutSeconds", 60)),
                 timeout=int(spec.get("timeoutSeconds", 1800)),
                 ttl=None if spec.get("ttlSecondsAfterFinished") is None else int(spec["ttlSecondsAfterFinished"]),
+                expiration_seconds=None if spec.get("expirationSeconds") is None else int(spec["expirationSeconds"]),
                 expiration=None if spec.get("expirationTime") is None else parse_time(spec["expirationTime"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -44,6 +44,7 @@ class DrainStatus(Status):
     progress: dict[str, Any] = field(default_factory=dict)
     queries: list[dict[str, Any]] = field(default_factory=list)
     executor_exceptions: list[dict[str, Any]] = field(default_factory=list)
+    creation_time: datetime | None = None
     start_time: datetime | None = None
     timings: list[dict[str, Any]] = field(default_factory=list)
     result_name: str = ""
@@ -78,6 +79,7 @@ class DrainStatus(Status):
             progress=dict(status.get("progress") or {}),
             queries=list(status.get("queries") or []),
             executor_exceptions=list(status.get("executorExceptions") or []),
+            creation_time=_time(body["metadata"].get("creationTimestamp")),
             start_time=_time(status.get("startTime")),
             completion_time=_time(status.get("completionTime")),
             timings=list(status.get("timings") or []),

@@ -112,6 +112,7 @@ SPECS = st.fixed_dictionaries(
         "timeoutSeconds": st.integers(1, 2**31 - 1),
         "ttlSecondsAfterFinished": st.integers(0, 2**31 - 1),
         "expirationTime": TIMES,
+        "expirationSeconds": NUMBERS,
         "cancel": st.booleans(),
         "approved": st.booleans(),
         "stateLossPolicy": st.sampled_from(["Refuse", "Accept"]),

@@ -20,6 +20,9 @@ COMPLETE = Conditions(list(ConditionType), [Condition("ExecutorsDrained", "True"
     [
         ({}, {}, None, False, limits.Limits()),
         ({"expiration": at(9)}, {}, None, False, limits.Limits(expiration=at(9))),
+        ({"expiration_seconds": 7}, {"creation_time": at(2)}, None, False, limits.Limits(expiration=at(9))),
+        ({"expiration_seconds": 7, "expiration": at(5)}, {"creation_time": at(2)}, None, False, limits.Limits(expiration=at(5))),
+        ({"expiration_seconds": 7, "expiration": at(10)}, {"creation_time": at(2)}, None, False, limits.Limits(expiration=at(9))),
         ({}, {"notification_time": at(-5)}, driver(), False, limits.Limits(acknowledgement=at(60))),
         ({}, {"notification_time": at(5)}, driver(), False, limits.Limits(acknowledgement=at(65))),
         ({}, {"notification_time": at(5)}, driver(phase="Pending"), False, limits.Limits()),

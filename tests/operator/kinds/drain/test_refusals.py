@@ -166,6 +166,37 @@ def test_a_drain_that_has_not_begun_expires(world: World, stage: str, seconds: i
         assert world.untouched
 
 
+def test_an_expiration_counts_from_the_creation(world: World) -> None:
+    world.application.create().submit("spark-one")
+    world.create_drain(expirationSeconds=2, ifNotRunning="Succeed")
+    body = world.await_phase("Expired")
+    assert all(part in body["status"]["message"] for part in ("spec.expirationSeconds", "waiting for the agent"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "phase", "reason"),
+    [
+        ("Succeed", "FAILED", "NothingToDrain", "NothingToDrain"),
+        ("Succeed", "COMPLETED", "NothingToDrain", "NothingToDrain"),
+        ("Succeed", "SUSPENDED", "NothingToDrain", "NothingToDrain"),
+        ("Reject", "FAILED", "Rejected", "ApplicationNotRunning"),
+    ],
+)
+def test_an_application_that_ends_before_its_agent_has_answered(world: World, policy: str, state: str, phase: str, reason: str) -> None:
+    """What was meant for it must not drain the version that is started next."""
+    agent = world.run_application()
+    world.create_drain(ifNotRunning=policy)
+    agent.await_notification()
+    if state == "SUSPENDED":
+        world.application.suspend()
+    else:
+        world.application.end_pods()
+        world.application.set_state(state)
+    body = world.await_phase(phase)
+    assert condition(body, "Succeeded")["reason"] == reason  # type: ignore[index]
+    assert agent.notifications() == {}
+
+
 def test_a_plan_ends_with_the_plan(world: World) -> None:
     agent = world.run_application()
     drain_id = world.create_drain(execution="PlanOnly")

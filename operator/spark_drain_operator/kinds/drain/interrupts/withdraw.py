@@ -14,6 +14,7 @@ from spark_drain_operator.kinds.drain.limits import give_up_at, limits_of, reach
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_operator.kinds.drain.steps import find_run
 
 __all__ = ["Answer", "decide", "run", "wanted"]
 
@@ -70,11 +71,19 @@ def decide(ending: Ending, report: DrainReport | None, *, malformed: bool, notif
     return Answer.WAIT if driver_alive else Answer.END
 
 
+def _not_running(drain: DrainPass) -> Ending | None:
+    """Return how a drain ends whose application has ended before its agent answered: `spec.ifNotRunning` holds until then."""
+    if not drain.status.drain_id or drain.report is not None or drain.unreadable or current_driver(drain.application) is not None:
+        return None
+    decision = find_run.decide(drain.spec, drain.application, drain.namespace)
+    return decision.ending if isinstance(decision, Ended) else None
+
+
 def run(drain: DrainPass) -> Outcome:
     """Mark the notification as withdrawn and wait for the agent's answer, for as long as it may take to acknowledge a request."""
     status = drain.status
     limit = reached(limits_of(drain.spec, status, current_driver(drain.application), drain.report), drain)
-    ending = wanted(status, deleted=drain.deleted, cancel=drain.spec.cancel, limit=limit)
+    ending = wanted(status, deleted=drain.deleted, cancel=drain.spec.cancel, limit=limit or _not_running(drain))
     if ending is None:
         return DONE
     if ending.phase is Phase.FORCE_STOPPED:
