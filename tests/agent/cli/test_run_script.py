@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import py_compile
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -34,6 +35,11 @@ class Outcome:
     err: str
 
 
+def _interruptible() -> None:
+    """Undo what a shell does to the commands that it runs in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def run(folder: Path, *arguments: str, text: str = "from outside", **environment: str) -> Outcome:
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -44,6 +50,7 @@ def run(folder: Path, *arguments: str, text: str = "from outside", **environment
         text=True,
         check=False,
         timeout=120,
+        preexec_fn=_interruptible,
     )
     return Outcome(done.returncode, done.stdout, re.sub("0x[0-9a-f]+", "0x", done.stderr))
 
