@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 from spark_drain_agent.checkpoint.batch_ids import refuse_reuse
-from spark_drain_agent.checkpoint.fence import can_undo, never_fenced, return_state, undo
+from spark_drain_agent.checkpoint.fence import can_undo, never_fenced
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import copy_to_work, flush_committed
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
-from spark_drain_agent.checkpoint.restore import forget_after
 from spark_drain_agent.checkpoint.seed import lift_fence, seed
 from spark_drain_agent.checkpoint.sink_log import logged_batches
+from spark_drain_agent.checkpoint.undo import finish_undo, undo
 
 __all__ = ["NothingPendingError", "PendingBatchTakenError", "discard_pending"]
 
@@ -37,6 +37,8 @@ def discard_pending(files: CheckpointFiles, journal: Journal | None, *, accept_r
     PendingBatchTakenError
         The query would go on under an id that its sink may have seen, unless ``accept_reuse``.
     """
+    if journal is not None and journal.step is JournalStep.UNDOING:
+        return finish_undo(files, journal)
     if journal is None or journal.over or journal.step is JournalStep.RESTORING or never_fenced(files, journal):
         raise NothingPendingError(f"{files.root}: no drain is under way, so no batch is pending")
     if journal.step >= JournalStep.FLUSHED or flush_committed(files, journal):
@@ -47,10 +49,7 @@ def discard_pending(files: CheckpointFiles, journal: Journal | None, *, accept_r
     taken = _may_be_taken(files, journal)
     if journal.checkpoint_policy != "Reseed":
         _refuse_reuse(files, journal, taken=taken, accepted=accept_reuse)
-        return_state(files, journal)
-        forget_after(files, journal.batch_id)
-        undo(files, journal, taken=taken)
-        return journal.at(JournalStep.UNDONE)
+        return undo(files, journal, taken=taken)
     if journal.step is JournalStep.PREPARED:
         copy_to_work(files, journal)
     files.delete(f"{journal.work}/offsets/{journal.flush_batch_id}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.milestones import reached
 
-__all__ = ["can_undo", "fence", "fence_line", "is_fence", "metadata_to_go_on", "never_fenced", "return_state", "undo"]
+__all__ = ["can_undo", "fence", "fence_line", "is_fence", "never_fenced", "return_state"]
 
 _MARK = "FENCED_BY_SPARK_DRAIN"
 
@@ -52,18 +51,3 @@ def return_state(files: CheckpointFiles, journal: Journal) -> None:
     if files.exists(f"{journal.work}/state"):
         files.delete("state")
         files.move(f"{journal.work}/state", "state")
-
-
-def metadata_to_go_on(journal: Journal, *, taken: bool) -> str:
-    """Return the metadata with which the query goes on under the flush's batch id: another query id where the sink may know both."""
-    return Checkpoint.new_metadata() if taken and journal.sink_batch_ids is BatchIds.BY_QUERY else journal.metadata
-
-
-def undo(files: CheckpointFiles, journal: Journal, *, taken: bool = False) -> None:
-    """Put the checkpoint back as it was; see `can_undo`. ``taken``: the sink may have rows of the flush batch."""
-    live = Checkpoint(files)
-    return_state(files, journal)
-    if is_fence(live.metadata):
-        live.write_metadata(metadata_to_go_on(journal, taken=taken))
-    files.delete(journal.work)
-    write_journal(files, journal.at(JournalStep.UNDONE))

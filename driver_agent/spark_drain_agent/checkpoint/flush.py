@@ -151,6 +151,11 @@ def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce) -> 
         The batch failed, for example in user code; it can be tried again.
     """
     work = Checkpoint(files, journal.work)
+    if work.newest_offsets != journal.flush_batch_id:  # Spark would plan a batch of its own, and read on
+        raise FlushError(
+            f"batch {journal.flush_batch_id} is not planned any more in {files.uri(work.name('offsets'))}; `python -m spark_drain_agent "
+            "recover --discard-pending` was interrupted: run it again"
+        )
     query = _run_once(launch_once, work)
     if work.newest_commit != journal.flush_batch_id:
         raise FlushError(f"batch {journal.flush_batch_id} ended without a commit in {files.uri(work.name('commits'))}")

@@ -37,6 +37,8 @@ class JournalStep(IntEnum):
     UNDONE = 6
     RESTORING = 7
     """The archive of this drain is being put back; see `checkpoint.restore`."""
+    UNDOING = 8
+    """The drain is being undone; see `checkpoint.undo`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +160,12 @@ class Journal:
     @property
     def taken_back(self) -> bool:
         """Whether somebody has decided that the drain does not do what it was asked for: it is undone, or without its flush."""
-        return self.given_up or self.step in (JournalStep.UNDONE, JournalStep.RESTORING)
+        return self.given_up or self.step is JournalStep.UNDONE or self.being_undone
+
+    @property
+    def being_undone(self) -> bool:
+        """Whether what was decided to be undone is not yet: only that can be done with the checkpoint."""
+        return self.step in (JournalStep.RESTORING, JournalStep.UNDOING)
 
     @property
     def copies(self) -> bool:

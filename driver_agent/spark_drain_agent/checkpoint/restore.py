@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from spark_drain_agent.checkpoint.batch_ids import refuse_reuse
-from spark_drain_agent.checkpoint.fence import fence, metadata_to_go_on
+from spark_drain_agent.checkpoint.fence import fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.undo import finish_undo, undo
 from spark_drain_agent.milestones import reached
 
-__all__ = ["RestoreError", "check_restorable", "forget_after", "restore"]
+__all__ = ["RestoreError", "check_restorable", "restore"]
 
 _PARTS = ("offsets", "commits", "sources", "state")
-_VERSION_FILE = re.compile(r"(\d+)(_[0-9a-f-]+)*\.(delta|snapshot|zip|changelog)$")
 
 
 class RestoreError(Exception):
@@ -41,7 +40,7 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
     """
     if journal is None:
         raise RestoreError(f"{files.root} has no drain journal: this query was never drained")
-    if journal.step is JournalStep.RESTORING:
+    if journal.being_undone:
         return journal
     if journal.step is JournalStep.UNDONE:
         raise RestoreError(f"drain {journal.drain_id} of {files.root} is undone already: start the version that was drained")
@@ -73,6 +72,8 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
 
 def restore(files: CheckpointFiles, journal: Journal) -> Journal:
     """Put the archive back, behind the fence; safe to stop anywhere and to repeat."""
+    if journal.step is JournalStep.UNDOING:
+        return finish_undo(files, journal)
     if journal.step is not JournalStep.RESTORING:
         newest = Checkpoint(files).newest_offsets
         if newest is not None and newest >= journal.first_batch_id:  # nobody knows where to
@@ -90,24 +91,4 @@ def restore(files: CheckpointFiles, journal: Journal) -> Journal:
             reached(f"{part}-superseded")
             files.move(f"{journal.work}/{part}", part)
             reached(f"{part}-restored")
-    forget_after(files, journal.batch_id)
-    Checkpoint(files).write_metadata(metadata_to_go_on(journal, taken=journal.flush_may_be_taken))
-    reached("metadata-restored")
-    files.delete(journal.work)  # an empty archive would count as one of those to be retained
-    return write_journal(files, journal.at(JournalStep.UNDONE))
-
-
-def forget_after(files: CheckpointFiles, batch_id: int) -> None:
-    """Remove the flush batch, and all else that is newer than a batch.
-
-    State files of a later version must go too: Spark would take a snapshot that the flush has left for one of the batch that is to
-    come under the same id.
-    """
-    for log in ("offsets", "commits"):
-        for name in files.names(log):
-            if name.lstrip("-").isdigit() and int(name) > batch_id:
-                files.delete(f"{log}/{name}")
-    for name in files.below("state"):
-        found = _VERSION_FILE.search(name.rsplit("/", 1)[-1])
-        if found is not None and int(found[1]) > batch_id + 1:
-            files.delete(name)
+    return undo(files, journal, taken=journal.flush_may_be_taken)

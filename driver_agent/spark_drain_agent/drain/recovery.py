@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.complete import complete
-from spark_drain_agent.checkpoint.fence import can_undo, undo
-from spark_drain_agent.checkpoint.journal import JournalStep, read_journal
+from spark_drain_agent.checkpoint.fence import can_undo
+from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
 from spark_drain_agent.checkpoint.restore import restore
+from spark_drain_agent.checkpoint.undo import undo
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.flush_launch import application
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -21,7 +22,7 @@ _RETRY_SECONDS = 5.0
 
 
 def end_interrupted_drain(tracked: TrackedQuery, forget_flush: Callable[[], None]) -> None:
-    """Undo a drain that had not begun to flush, finish any other, put an archive back whose restore was interrupted.
+    """Undo a drain that had not begun to flush, finish any other, and what `recover` or `resume` were interrupted in.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def end_interrupted_drain(tracked: TrackedQuery, forget_flush: Callable[[], None
         journal = read_journal(files)  # who had the lease before may have ended it
         if journal is None or journal.over:
             return
-        if journal.step is JournalStep.RESTORING:
+        if journal.being_undone:
             restore(files, journal)
         elif can_undo(files, journal):
             LOG.info("%s: drain %s was interrupted before its flush and is no longer requested: undone", tracked.label, journal.drain_id)

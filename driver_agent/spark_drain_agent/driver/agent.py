@@ -12,7 +12,7 @@ from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreE
 from spark_drain_store.drains import read_notifications, read_reports
 
 from spark_drain_agent.agent_thread import as_agent, in_callback
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.drain.decide import Assignment, decide
 from spark_drain_agent.drain.identity import Identity
@@ -179,7 +179,7 @@ class Agent:
         if journal.over:
             prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location))
             return False
-        if journal.step is not JournalStep.RESTORING and self._adopt(journal):
+        if not journal.being_undone and self._adopt(journal):
             return True
         end_interrupted_drain(tracked, lambda: self.held.forget_flush(tracked.internals.session.streams))
         ended = read_journal(files)

@@ -9,12 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence, undo
+from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence
 from spark_drain_agent.checkpoint.flush import copy_to_work, log_flush
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal, write_journal
 from spark_drain_agent.checkpoint.lease import LEASE_FILES
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry, UnknownCheckpointFormatError
 from spark_drain_agent.checkpoint.seed import prune_archives, seed
+from spark_drain_agent.checkpoint.undo import undo
 
 from tests.agent.folder import files_in
 
@@ -142,6 +143,7 @@ def test_state_with_a_time_to_live_is_known_from_the_newest_operator_metadata(tm
 def test_schemas_of_moved_state_stay_where_its_metadata_looks_for_them(tmp_path: Path) -> None:
     found = checkpoint(tmp_path, 7, 7)
     found.files.write("state/0/_stateSchema/default/0_a", "schema")
+    fence(found.files, JOURNAL)
     for _ in range(2):  # as after a crash in between
         copy_to_work(found.files, JOURNAL)
         assert found.files.names("state/0") == ["_stateSchema"]

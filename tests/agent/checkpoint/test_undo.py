@@ -1,0 +1,122 @@
+"""An undo that is stopped at any change of a file: what was not begun is repeated, and what Spark has run since stays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from spark_drain_agent.checkpoint.discard import NothingPendingError, discard_pending
+from spark_drain_agent.checkpoint.fence import fence, is_fence
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.flush import FlushError, copy_to_work, flush, log_flush
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal, write_journal
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.restore import check_restorable, restore
+from spark_drain_agent.checkpoint.seed import lift_fence, seed
+
+from tests.agent.checkpoint.test_steps import COMMIT, JOURNAL, OFFSETS, checkpoint
+
+CONTINUED = dataclasses.replace(JOURNAL, checkpoint_policy="Continue", batch_ids="REMEMBERED", flush_may_be_taken=False)
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+def pending(folder: Path, journal: Journal) -> Checkpoint:
+    """Return a checkpoint whose flush is planned and not committed."""
+    found = checkpoint(folder, 7, 7)
+    fence(found.files, write_journal(found.files, journal))
+    copy_to_work(found.files, journal)
+    log_flush(found.files, journal)
+    return found
+
+
+def drained(folder: Path) -> Checkpoint:
+    """Return one that was drained with an archive."""
+    found = pending(folder, JOURNAL)
+    Checkpoint(found.files, JOURNAL.work).write_commit(8, 1500)
+    lift_fence(found.files, seed(found.files, JOURNAL.at(JournalStep.FLUSHED)))
+    return found
+
+
+def give_up(files: CheckpointFiles) -> None:
+    discard_pending(files, read_journal(files))
+
+
+def go_back(files: CheckpointFiles) -> None:
+    restore(files, check_restorable(files, read_journal(files), discard_newer=False, accept_reuse=True))
+
+
+def killed_after(patch: pytest.MonkeyPatch, changes: int, action: Callable[[CheckpointFiles], None], files: CheckpointFiles) -> bool:
+    """Carry an action out until it has changed so many files; returns whether it was not over by then."""
+    left = iter(range(changes))
+    with patch.context() as patched:
+        for name in ("write", "delete", "move", "copy"):
+            method = getattr(type(files), name)
+
+            def changed(self: CheckpointFiles, *arguments: str, method: Callable[..., None] = method) -> None:
+                if next(left, None) is None:
+                    raise KilledError
+                method(self, *arguments)
+
+            patched.setattr(type(files), name, changed)
+        try:
+            action(files)
+        except KilledError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("make", "action"), [(lambda folder: pending(folder, CONTINUED), give_up), (drained, go_back)], ids=["recover", "resume"]
+)
+def test_an_undo_that_is_killed_anywhere(
+    make: Callable[[Path], Checkpoint], action: Callable[[CheckpointFiles], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes, unfenced = 0, 0
+    while True:
+        live = make(tmp_path / str(changes))
+        files = live.files
+        if not killed_after(monkeypatch, changes, action, files):
+            break
+        journal = read_journal(files)
+        assert journal is not None
+        ran_on = not is_fence(live.metadata) and journal.being_undone and changes > 1
+        if ran_on:  # the next batch of any Spark, with its state
+            unfenced += 1
+            files.write("offsets/8", OFFSETS)
+            files.write("commits/8", COMMIT)
+            files.write("state/0/0/9.delta", "state")
+        action(files)
+        undone = read_journal(files)
+        assert undone is not None
+        assert undone.step is JournalStep.UNDONE, changes
+        assert live.metadata == JOURNAL.metadata
+        assert (live.newest_offsets, live.newest_commit) == ((8, 8) if ran_on else (7, 7)), changes
+        assert files.read("state/0/0/1.delta") == "state"
+        assert files.exists("state/0/0/9.delta") is ran_on
+        assert not files.exists(JOURNAL.work)
+        changes += 1
+    assert unfenced > 1
+    assert changes > 4
+
+
+def test_a_flush_that_was_given_up_is_not_planned_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its entry Spark would plan a batch of its own in the work copy, and read on."""
+    files = pending(tmp_path, JOURNAL).files
+    assert killed_after(monkeypatch, 1, give_up, files)
+    journal = read_journal(files)
+    assert journal is not None
+    assert journal.step is JournalStep.FLUSH_LOGGED
+
+    def launched(checkpoint: str) -> None:
+        raise AssertionError(checkpoint)
+
+    with pytest.raises(FlushError, match="recover --discard-pending"):
+        flush(files, journal, launched)  # type: ignore[arg-type]
+    give_up(files)
+    with pytest.raises(NothingPendingError):
+        give_up(files)
