@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from devcluster import docker, fresh, gobuild, holding, kindcluster, loopback
+from devcluster import docker, fresh, gobuild, holding, kindcluster, loopback, machine
 from devcluster.embedded import cluster as embedded
 from devcluster.embedded.cluster import EmbeddedCluster
 from devcluster.errors import DevclusterError
@@ -49,6 +49,7 @@ class LoopbackCluster(ClusterFolder):
 
 AnyCluster = LoopbackCluster | EmbeddedCluster | KindCluster
 _KINDS: dict[str, type[AnyCluster]] = {"control-plane": LoopbackCluster, "embedded": EmbeddedCluster, "kind": KindCluster}
+_REQUIRE = {"control-plane": lambda: None, "embedded": machine.require_root, "kind": docker.require}
 STEPS = {"control-plane": 2, "embedded": embedded.STEPS, "kind": kindcluster.STEPS}
 
 
@@ -116,14 +117,13 @@ def create(name: str, provider: str | None, *, control_plane_only: bool) -> tupl
     DevclusterError
         If the name belongs to a cluster of another sort.
     MissingPrerequisiteError
-        If it is to be kind, and there is no Docker engine that will do.
+        If it is to be kind and there is no Docker engine that will do, or embedded and the caller is not root.
     """
     existing = provider_of(name)
     chosen = "control-plane" if control_plane_only else chosen_for(name, provider)
     if existing is not None and (existing != chosen or (existing == "control-plane") != control_plane_only):
         raise DevclusterError(f"cluster {name!r} exists as {existing}: use another --name, or end it with `down --purge --name {name}`")
-    if chosen == "kind":
-        docker.require()  # before the name is taken
+    _REQUIRE[chosen]()  # before the name is taken
     folder = cluster_dir(name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "provider").write_text(chosen + "\n")

@@ -55,6 +55,7 @@ class KindCluster(ClusterFolder):
         """Say whether all of its nodes run; DevclusterError if the Docker engine does not answer."""
         if not self._is_made():
             return False
+        docker.version()  # an engine that hangs is not waited for
         nodes = self._nodes()
         return bool(nodes) and all(node.runs for node in nodes)
 
@@ -150,7 +151,12 @@ class KindCluster(ClusterFolder):
         self._creation.write_text("begun\n")
         image = os.environ.get(NODE_IMAGE)
         chosen = ["--image", image] if image else []
-        self._kind("create", "cluster", "--config", str(CONFIG), "--kubeconfig", str(self.kubeconfig), *chosen)
+        try:
+            self._kind("create", "cluster", "--config", str(CONFIG), "--kubeconfig", str(self.kubeconfig), *chosen)
+        except DevclusterError as error:
+            if "failed to pull image" not in str(error):
+                raise
+            raise DevclusterError(f"{error}\nAnother node image, for example from a mirror, can be named in {NODE_IMAGE}") from error
         self._creation.write_text("done\n")
 
     def _delete(self) -> None:

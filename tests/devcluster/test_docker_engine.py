@@ -58,6 +58,9 @@ def test_whoever_is_not_root_is_told_why_docker_was_not_taken(unsuitable: str, m
     with pytest.raises(MissingPrerequisiteError) as caught:
         require_root()
     assert f"use --provider kind ({unsuitable}" in str(caught.value)
+    with pytest.raises(MissingPrerequisiteError):
+        clusters.create("wanted", None, control_plane_only=False)
+    assert not cluster_dir("wanted").exists(), "the name is free for the engine that is repaired"
 
 
 def test_without_docker_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

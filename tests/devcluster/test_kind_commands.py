@@ -9,7 +9,7 @@ import pytest
 
 from devcluster import kindcluster
 from devcluster.cli import main
-from devcluster.errors import DevclusterError
+from devcluster.errors import DevclusterError, MissingPrerequisiteError
 from devcluster.images.loading import load
 from devcluster.images.recipes import Recipe
 from devcluster.kindcluster import KindCluster
@@ -85,6 +85,18 @@ def test_another_node_image_can_be_named(cluster: KindCluster, kind: StandIn, mo
     monkeypatch.setenv("SPARK_DRAIN_KIND_IMAGE", "mirror.example/kindest/node:v1.36.4")
     up(cluster)
     assert "--image mirror.example/kindest/node:v1.36.4" in " ".join(kind.calls("create")[0])
+
+
+def test_who_cannot_pull_the_node_image_is_told_how_to_name_another(cluster: KindCluster, kind: StandIn) -> None:
+    kind.says('ERROR: failed to pull image "kindest/node"', 1, "create")
+    with pytest.raises(DevclusterError, match="SPARK_DRAIN_KIND_IMAGE"):
+        up(cluster)
+
+
+def test_an_engine_that_hangs_is_not_waited_for(made: KindCluster, docker: StandIn) -> None:
+    docker.says("Cannot connect to the Docker daemon", 1, "version")
+    with pytest.raises(MissingPrerequisiteError, match="no Docker engine answers"):
+        made.is_up()
 
 
 def test_what_runs_is_left_alone(made: KindCluster, docker: StandIn, kind: StandIn) -> None:

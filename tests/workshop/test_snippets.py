@@ -92,10 +92,10 @@ def test_every_make_target_in_the_pages_exists() -> None:
 
 def test_every_installation_by_helm_in_the_pages_renders() -> None:
     helm = str(gobuild.build(gobuild.HELM) / "helm")
-    found = commands("helm install")
+    found = commands("helm upgrade --install")
     assert found
     for page, words in found:
-        done = subprocess.run([helm, "template", *words[2:]], cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run([helm, "template", *words[3:]], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{page}: {done.stderr}"
 
 

@@ -71,10 +71,20 @@ def killed_after(patch: pytest.MonkeyPatch, changes: int, action: Callable[[Chec
 
 
 @pytest.mark.parametrize(
-    ("make", "action"), [(lambda folder: pending(folder, CONTINUED), give_up), (drained, go_back)], ids=["recover", "resume"]
+    ("make", "action", "same_query"),
+    [
+        (lambda folder: pending(folder, CONTINUED), give_up, True),
+        (lambda folder: pending(folder, dataclasses.replace(CONTINUED, batch_ids="BY_QUERY", flush_may_be_taken=True)), give_up, False),
+        (drained, go_back, True),
+    ],
+    ids=["recover", "recover, and the table has the flush", "resume"],
 )
 def test_an_undo_that_is_killed_anywhere(
-    make: Callable[[Path], Checkpoint], action: Callable[[CheckpointFiles], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[Path], Checkpoint],
+    action: Callable[[CheckpointFiles], None],
+    same_query: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     changes, unfenced = 0, 0
     while True:
@@ -94,7 +104,7 @@ def test_an_undo_that_is_killed_anywhere(
         undone = read_journal(files)
         assert undone is not None
         assert undone.step is JournalStep.UNDONE, changes
-        assert live.metadata == JOURNAL.metadata
+        assert (live.metadata == JOURNAL.metadata) is same_query
         assert (live.newest_offsets, live.newest_commit) == ((8, 8) if ran_on else (7, 7)), changes
         assert files.read("state/0/0/1.delta") == "state"
         assert files.exists("state/0/0/9.delta") is ran_on
