@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-__all__ = ["JSON_PATCH", "MERGE_PATCH", "ApiError", "ApiUnavailableError", "KubeClient", "WatchStream", "objects_path"]
+__all__ = ["JSON_PATCH", "MERGE_PATCH", "ApiError", "ApiUnavailableError", "KubeClient", "WatchStream", "cluster_path", "objects_path"]
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -37,12 +37,20 @@ def objects_path(api_version: str, namespace: str, plural: str, *rest: str) -> s
     ValueError
         A part is empty or consists of dots, as no name of an object does.
     """
-    parts = (namespace, plural, *rest)
+    return _path(api_version, "namespaces", namespace, plural, *rest)
+
+
+def cluster_path(api_version: str, plural: str) -> str:
+    """Return the path of the objects of all namespaces."""
+    return _path(api_version, plural)
+
+
+def _path(api_version: str, *parts: str) -> str:
     for part in parts:
         if not part.strip("."):
             raise ValueError(f"no object of the Kubernetes API has the name {part!r}")
     prefix = "apis" if "/" in api_version else "api"
-    return f"/{prefix}/{api_version}/namespaces/" + "/".join(quote(part, safe="") for part in parts)
+    return f"/{prefix}/{api_version}/" + "/".join(quote(part, safe="") for part in parts)
 
 
 class ApiUnavailableError(Exception):

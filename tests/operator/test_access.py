@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from spark_drain_operator import cli
-from spark_drain_operator.kinds.drain.spec import RESOURCE
+from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.storage import access
 from spark_drain_operator.storage.access import Access
 from spark_drain_operator.storage.own_objects import Resource
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.apiserver
 def test_what_is_missing_is_named(api_server: ApiServer, namespace: str, tmp_path: Path) -> None:
     assert Access(api_server.client, [RESOURCE], [namespace]).missing() == ""
     assert Access(api_server.client, [RESOURCE], []).missing() == ""
-    absent = Resource("PipelineNap", "pipelinenaps", "sparkdrain.io/nap")
+    absent = Resource("PipelineNap", "pipelinenaps", "sparkdrain.io/nap", ("Rested",))
     assert "cannot watch pipelinenaps" in Access(api_server.client, [absent], []).missing()
     assert "apply the files of crds/" in Access(api_server.client, [absent], []).missing()
     nobody = KubeClient.from_kubeconfig(str(service_account(api_server, namespace, "default", tmp_path)))

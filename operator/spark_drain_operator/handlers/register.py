@@ -15,7 +15,7 @@ from spark_drain_operator.handlers.watched import Watched
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
 from spark_drain_operator.storage.results import COMPONENT_LABEL, RESULT
 
-__all__ = ["needs_a_pass", "register"]
+__all__ = ["is_finished", "needs_a_pass", "register", "select"]
 
 _APP_LABEL = "sparkoperator.k8s.io/app-name"
 _TTL = "ttlSecondsAfterFinished"
@@ -29,16 +29,26 @@ def needs_a_pass(event_type: str | None, body: Mapping[str, Any]) -> bool:
     Nor is one that has ended and that nothing is left to do for: thousands of them may be kept.
     """
     metadata, status = body["metadata"], body.get("status") or {}
-    if _finished(body) and not metadata.get("finalizers") and body["spec"].get(_TTL) is None:
+    if is_finished(body) and not metadata.get("finalizers") and body["spec"].get(_TTL) is None:
         return bool(status.get("observedGeneration") != metadata.get("generation"))
     if event_type in (None, "ADDED") or metadata.get("deletionTimestamp"):
         return True
     return bool(status.get("observedGeneration") != metadata.get("generation"))
 
 
-def _finished(body: Mapping[str, Any]) -> bool:
+def is_finished(body: Mapping[str, Any]) -> bool:
+    """Whether an object has ended."""
     conditions = (body.get("status") or {}).get("conditions") or []
     return any(item["type"] == FINISHED and item["status"] == "True" for item in conditions)
+
+
+def select(settings: kopf.OperatorSettings, resources: Iterable[Resource]) -> None:
+    """Have the API server leave out what is no news: there may be thousands of drains that have ended, each with its result."""
+    managed = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
+    settings.watching.label_selectors["", "v1", "configmaps"] = f"{managed},{COMPONENT_LABEL}!={RESULT}"
+    settings.watching.label_selectors["", "v1", "pods"] = f"spark-role=driver,{_APP_LABEL}"
+    for resource in resources:
+        settings.watching.field_selectors[GROUP, VERSION, resource.plural] = resource.active  # see `handlers.ended`
 
 
 def register(
@@ -70,10 +80,7 @@ def register(
 
     @kopf.on.startup(registry=registry)
     def start(settings: kopf.OperatorSettings, **_: Any) -> None:
-        managed = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
-        # Not the results: they change no more, and there are as many as drains were ever kept.
-        settings.watching.label_selectors["v1/configmaps"] = f"{managed},{COMPONENT_LABEL}!={RESULT}"
-        settings.watching.label_selectors["v1/pods"] = f"spark-role=driver,{_APP_LABEL}"
+        select(settings, resources)
         # Neither namespaces nor definitions change what is watched, and a namespaced installation may not list them.
         settings.scanning.disabled = True
         settings.posting.enabled = False
@@ -120,7 +127,7 @@ def _register_own(registry: kopf.OperatorRegistry, resource: Resource, watched: 
         if type == "DELETED":
             watched.forget(key)
             return
-        if _finished(body):
+        if is_finished(body):
             watched.forget(key)
         else:
             reference = body["spec"]["applicationRef"]

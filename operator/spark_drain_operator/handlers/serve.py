@@ -11,6 +11,7 @@ from spark_drain_store.kube_client import KubeClient
 from spark_drain_operator.engine.queue import DelayedQueue
 from spark_drain_operator.engine.reconciler import Reconciler
 from spark_drain_operator.engine.workers import ObjectKey, Workers
+from spark_drain_operator.handlers.ended import Ended
 from spark_drain_operator.handlers.login import register_login
 from spark_drain_operator.handlers.register import register
 from spark_drain_operator.handlers.watched import Watched
@@ -56,6 +57,8 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     register_login(registry)
     register(registry, resources, watched, queue, workers=workers, unserved=access.missing)
     _log.info("watching %s", ", ".join(settings.namespaces) or "the whole cluster")
+    ended = Ended(cluster, resources, settings.namespaces, queue)
+    ended.start()
     try:
         await kopf.operator(
             registry=registry,
@@ -65,4 +68,5 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
             liveness_endpoint=liveness,
         )
     finally:
+        ended.stop()
         cluster.events.close(_STOP_SECONDS)

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, objects_path
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, cluster_path, objects_path
 
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
 
@@ -46,7 +46,7 @@ class Access:
                 version.rpartition("/")[0],
                 plural,
                 namespace,
-                objects_path(version, namespace, plural) if namespace else _everywhere(version, plural),
+                objects_path(version, namespace, plural) if namespace else cluster_path(version, plural),
             )
             for version, plural in kinds
             for namespace in (namespaces or [""])
@@ -95,7 +95,3 @@ class Access:
             if attempt < _FIRST_ATTEMPTS - 1:
                 time.sleep(_RETRY_SECONDS)
         raise NotServedError(missing)
-
-
-def _everywhere(api_version: str, plural: str) -> str:
-    return f"/{'apis' if '/' in api_version else 'api'}/{api_version}/{plural}"

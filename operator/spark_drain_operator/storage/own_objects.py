@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient, objects_path
+from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient, cluster_path, objects_path
 
 __all__ = ["GROUP", "UID", "VERSION", "OwnObjects", "Resource"]
 
 GROUP, VERSION = "sparkdrain.io", "v1alpha1"
+
+_PAGE = 200
 
 UID = f"{GROUP}/uid"
 """Annotation: the uid of the object that was begun, so that a copy of it, or one restored from a backup without its status, is known."""
@@ -26,11 +28,19 @@ class Resource:
         As the CustomResourceDefinition names it.
     finalizer
         Held while such an object is active: deletion is a withdrawal first.
+    ended
+        Values of ``status.phase``, a selectable field, of objects that have ended.
     """
 
     kind: str
     plural: str
     finalizer: str
+    ended: tuple[str, ...]
+
+    @property
+    def active(self) -> str:
+        """Field selector of the objects that have not ended."""
+        return ",".join(f"status.phase!={phase}" for phase in self.ended)
 
 
 class OwnObjects:
@@ -57,6 +67,18 @@ class OwnObjects:
         query = {"fieldSelector": f"spec.applicationRef.name={application}"}
         items: list[dict[str, Any]] = self._client.request("GET", self._path(namespace), query=query).get("items") or []
         return items
+
+    def pages(self, namespace: str) -> Iterator[list[dict[str, Any]]]:
+        """Yield all objects of a namespace, or with "" of the cluster, some at a time: there may be thousands."""
+        path = self._path(namespace) if namespace else cluster_path(f"{GROUP}/{VERSION}", self._resource.plural)
+        query = {"limit": str(_PAGE)}
+        while True:
+            answer = self._client.request("GET", path, query=query)
+            yield answer.get("items") or []
+            following = answer["metadata"].get("continue")
+            if not following:
+                return
+            query["continue"] = following
 
     def write_status(self, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any] | None:
         """Replace the status of exactly the version that was read; raises `ApiError` 409 where it has changed since."""

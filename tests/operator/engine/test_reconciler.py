@@ -61,7 +61,7 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     patience_over: bool = False
     refuses_to_forget: bool = False
 
-    resource = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/errand")
+    resource = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/errand", ())
     rejected = Phase.REFUSED
 
     def parse(self, spec: Mapping[str, Any]) -> ErrandSpec:

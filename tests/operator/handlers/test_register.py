@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import kopf
 import pytest
-from spark_drain_operator.handlers.register import needs_a_pass
+from kopf._cogs.structs.references import Resource
+from spark_drain_operator.handlers.register import needs_a_pass, select
+from spark_drain_operator.kinds.drain.resource import RESOURCE
 
 ENDED = {"observedGeneration": 1, "conditions": [{"type": "Finished", "status": "True"}]}
 
@@ -24,3 +27,16 @@ ENDED = {"observedGeneration": 1, "conditions": [{"type": "Finished", "status": 
 )
 def test_the_operators_own_writes_are_no_news(event: str | None, body: dict[str, Any], expected: bool) -> None:
     assert needs_a_pass(event, body) is expected
+
+
+def test_what_is_selected_are_the_resources_that_kopf_watches() -> None:
+    """A key that kopf takes for another resource would select nothing, silently."""
+    settings = kopf.OperatorSettings()
+    select(settings, [RESOURCE])
+    watching = settings.watching
+    (drains,) = watching.field_selectors.collect(Resource("sparkdrain.io", "v1alpha1", "pipelinedrains"))
+    (config_maps,) = watching.label_selectors.collect(Resource("", "v1", "configmaps"))
+    (pods,) = watching.label_selectors.collect(Resource("", "v1", "pods"))
+    assert drains.startswith("status.phase!=Drained,")
+    assert config_maps == "app.kubernetes.io/managed-by=spark-drain,app.kubernetes.io/component!=result"
+    assert pods == "spark-role=driver,sparkoperator.k8s.io/app-name"

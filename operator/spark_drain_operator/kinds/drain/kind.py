@@ -21,7 +21,8 @@ from spark_drain_operator.kinds.drain.messages import Messages, forget_notificat
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.phases import mark_pending, phase_of, settle
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
-from spark_drain_operator.kinds.drain.spec import RESOURCE, DrainSpec
+from spark_drain_operator.kinds.drain.resource import RESOURCE
+from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.kinds.drain.steps import LAST_STEPS, STEPS
 from spark_drain_operator.kinds.drain.story import story

@@ -13,17 +13,14 @@ from spark_drain_store.options import join_names
 from spark_drain_operator.applications.protocol import ApplicationRef
 from spark_drain_operator.clock import parse_time
 from spark_drain_operator.engine.kind import InvalidSpecError
-from spark_drain_operator.storage.own_objects import GROUP, Resource
 
-__all__ = ["RESOURCE", "DrainSpec"]
+__all__ = ["DrainSpec"]
 
 
 _NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _LONGEST, _LONGEST_LABEL = 220, 63
 """Pods are found by a label with the name of their SparkApplication, and labels have at most 63 characters."""
 _SHOWN = 80
-
-RESOURCE = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/drain")
 
 
 @dataclass(frozen=True, kw_only=True)

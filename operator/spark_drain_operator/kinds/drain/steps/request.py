@@ -14,7 +14,7 @@ from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.messages import make_room
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
-from spark_drain_operator.kinds.drain.spec import RESOURCE
+from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.storage.pods import DriverPod
 
 __all__ = ["Action", "Decision", "blocking", "decide", "run"]

@@ -1,0 +1,69 @@
+"""Objects that have ended: not watched, since thousands of them may be kept; all are looked through for what is left to do."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError
+
+from spark_drain_operator.engine.queue import DelayedQueue
+from spark_drain_operator.engine.workers import ObjectKey
+from spark_drain_operator.handlers.register import is_finished, needs_a_pass
+from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.own_objects import Resource
+
+__all__ = ["Ended"]
+
+_SECONDS = 600.0
+
+_log = logging.getLogger(__name__)
+
+
+class Ended:
+    """Looks through all objects when the operator starts, and every ten minutes.
+
+    An operator that was killed may have left a finalizer, and has forgotten whose time to live runs.
+
+    Parameters
+    ----------
+    cluster, resources, namespaces
+        Where to look; no namespaces means everywhere.
+    queue
+        Where keys go.
+    """
+
+    def __init__(self, cluster: Cluster, resources: Iterable[Resource], namespaces: Iterable[str], queue: DelayedQueue[ObjectKey]) -> None:
+        self._cluster = cluster
+        self._resources, self._namespaces = tuple(resources), tuple(namespaces) or ("",)
+        self._queue = queue
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ended", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+
+    def look(self) -> None:
+        """Look through all objects once."""
+        for resource in self._resources:
+            for namespace in self._namespaces:
+                for page in self._cluster.objects(resource).pages(namespace):
+                    for body in page:
+                        if is_finished(body) and needs_a_pass(None, body):
+                            metadata = body["metadata"]
+                            self._queue.add(ObjectKey(resource.kind, metadata["namespace"], metadata["name"]))
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.look()
+            except (ApiError, ApiUnavailableError) as error:
+                _log.warning("what has ended could not be looked through: %s", error)
+            if self._over.wait(_SECONDS):
+                return

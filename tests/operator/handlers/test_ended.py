@@ -1,0 +1,62 @@
+"""What has ended is not watched; what is left to do for it is done all the same."""
+
+from typing import Any
+
+import pytest
+import yaml
+from spark_drain_operator.engine.queue import DelayedQueue
+from spark_drain_operator.engine.workers import ObjectKey
+from spark_drain_operator.handlers.ended import Ended
+from spark_drain_operator.kinds.drain.reasons import Phase
+from spark_drain_operator.kinds.drain.resource import RESOURCE
+from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.own_objects import GROUP
+
+from tests.operator.conftest import World
+from tests.support.apiserver import DRAINS, ROOT, ApiServer, drain_body
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.apiserver
+
+
+def finished(server: ApiServer, namespace: str, name: str, *, finalizers: tuple[str, ...] = (), **spec: Any) -> None:
+    """Make a drain that has ended."""
+    path = DRAINS.format(namespace)
+    body = drain_body(name, **spec)
+    body["metadata"]["finalizers"] = [*finalizers]
+    body = server.client.request("POST", path, body=body)
+    ended = {"type": "Finished", "reason": "Drained", "message": "", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    status = {"observedGeneration": 1, "phase": "Drained", "conditions": [ended], "completionTime": "2026-01-01T00:00:00Z"}
+    server.client.request("PUT", f"{path}/{name}/status", body={**body, "status": status})
+
+
+def test_only_those_with_something_left_to_do_are_queued(api_server: ApiServer, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_drain_operator.storage.own_objects._PAGE", 2)
+    for number in range(5):
+        finished(api_server, namespace, f"plain-{number}")
+    finished(api_server, namespace, "to-be-deleted", ttlSecondsAfterFinished=0)
+    finished(api_server, namespace, "held", finalizers=(f"{GROUP}/drain",))
+    api_server.client.request("POST", DRAINS.format(namespace), body=drain_body("live"))
+    for namespaces in ([namespace], []):
+        queue: DelayedQueue[ObjectKey] = DelayedQueue()
+        Ended(Cluster.over(api_server.client), [RESOURCE], namespaces, queue).look()
+        keys = {queue.get() for _ in range(2)}
+        assert {key.name for key in keys if key is not None} == {"to-be-deleted", "held"}
+
+
+def test_an_operator_that_starts_ends_what_another_has_left(own_world: World) -> None:
+    world = own_world
+    finished(world.server, world.namespace, "to-be-deleted", ttlSecondsAfterFinished=0)
+    finished(world.server, world.namespace, "held", finalizers=(f"{GROUP}/drain",))
+    world.operator.start()
+    eventually(lambda: not world.drain("held")["metadata"].get("finalizers"), "the finalizer is removed")
+    path = DRAINS.format(world.namespace)
+    eventually(lambda: [item["metadata"]["name"] for item in world.client.request("GET", path)["items"]] == ["held"], "it is deleted")
+
+
+def test_the_definition_knows_the_same_ends() -> None:
+    version = yaml.safe_load((ROOT / "crds/pipelinedrain.yaml").read_text())["spec"]["versions"][0]
+    rules = version["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]
+    (rule,) = [each["rule"] for each in rules if "status" in each["rule"]]
+    assert rule.partition("in ")[2].strip() == str([str(phase) for phase in Phase if phase.terminal]).replace('"', "'") + ")"
+    assert RESOURCE.active.count("!=") == sum(phase.terminal for phase in Phase)
