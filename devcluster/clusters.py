@@ -56,14 +56,15 @@ STEPS = {"control-plane": 2, "embedded": embedded.STEPS, "kind": kindcluster.STE
 def provider_of(name: str) -> str | None:
     """Return what provides a known cluster, or None."""
     file = cluster_dir(name) / "provider"
-    return file.read_text().strip() if file.exists() else None
+    found = file.read_text().strip() if file.exists() else ""
+    return found if found in _KINDS else None  # empty where the disk was full
 
 
 def known() -> list[str]:
     """Return the names of all clusters that were started and not purged."""
     if not clusters_dir().is_dir():
         return []
-    return sorted(folder.name for folder in clusters_dir().iterdir() if (folder / "provider").exists())
+    return sorted(folder.name for folder in clusters_dir().iterdir() if provider_of(folder.name) is not None)
 
 
 def find(name: str) -> AnyCluster:

@@ -30,6 +30,7 @@ _COPY_OF = "spark-drain.devcluster/copy-of"
 
 @dataclass(frozen=True)
 class _Node:
+    id: str
     name: str
     role: str
     runs: bool
@@ -47,7 +48,7 @@ class KindCluster(ClusterFolder):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        # Says "begun" or "done"; without it, nodes of this name are somebody else's.
+        # Says "begun", or "done" and the ids of the containers; nodes of this name that are others are somebody else's.
         self._creation = folder / "creation"
         self._shared = folder / "shared"
 
@@ -57,7 +58,7 @@ class KindCluster(ClusterFolder):
             return False
         docker.version()  # an engine that hangs is not waited for
         nodes = self._nodes()
-        return bool(nodes) and all(node.runs for node in nodes)
+        return bool(nodes) and self._is_ours(nodes) and all(node.runs for node in nodes)
 
     def up(self, progress: Progress) -> None:
         """Create the cluster unless it exists, or start what of it is stopped.
@@ -96,7 +97,9 @@ class KindCluster(ClusterFolder):
         if self._creation.exists():
             try:
                 docker.version()
-                if purge:
+                if not self._is_ours(self._nodes()):
+                    print(f"the nodes of the name {self.name!r} are not devcluster's: left alone", file=sys.stderr)
+                elif purge:
                     self._delete()
                 else:
                     self._stop()
@@ -123,12 +126,17 @@ class KindCluster(ClusterFolder):
         return bool(docker.run("exec", node, *_CTR, "ls", "--quiet", query).strip())
 
     def _is_made(self) -> bool:
-        return self._creation.exists() and self._creation.read_text() == "done\n"
+        return self._creation.exists() and self._creation.read_text().startswith("done\n")
+
+    def _is_ours(self, nodes: list[_Node]) -> bool:
+        if not self._creation.exists():
+            return not nodes
+        return not self._is_made() or {node.id for node in nodes} <= set(self._creation.read_text().split()[1:])
 
     def _run_nodes(self) -> datetime:
         """Return the moment since when the nodes have run at most."""
         nodes = self._nodes()
-        if nodes and not self._creation.exists():
+        if not self._is_ours(nodes):
             raise DevclusterError(
                 f"kind has a cluster {self.name!r} that is not devcluster's: use another --name, "
                 f"or delete it with `kind delete cluster --name {self.name}`"
@@ -157,7 +165,7 @@ class KindCluster(ClusterFolder):
             if "failed to pull image" not in str(error):
                 raise
             raise DevclusterError(f"{error}\nAnother node image, for example from a mirror, can be named in {NODE_IMAGE}") from error
-        self._creation.write_text("done\n")
+        self._creation.write_text("\n".join(["done", *(node.id for node in self._nodes()), ""]))
 
     def _delete(self) -> None:
         nodes = self._nodes()
@@ -173,11 +181,11 @@ class KindCluster(ClusterFolder):
             docker.run("stop", *running)
 
     def _nodes(self) -> list[_Node]:
-        form = '{{.Names}}\t{{.Label "io.x-k8s.kind.role"}}\t{{.State}}\t{{.Image}}'
+        form = '{{.ID}}\t{{.Names}}\t{{.Label "io.x-k8s.kind.role"}}\t{{.State}}\t{{.Image}}'
         # Not truncated: an image that was named with its digest is not known without it.
         found = docker.run("ps", "--all", "--no-trunc", "--filter", f"label=io.x-k8s.kind.cluster={self.name}", "--format", form)
         lines = [line.split("\t") for line in found.splitlines()]
-        return [_Node(name, role, state == "running", image) for name, role, state, image in lines]
+        return [_Node(id, name, role, state == "running", image) for id, name, role, state, image in lines]
 
     def _await_nodes(self, since: datetime) -> None:
         deadline = time.monotonic() + _NODE_SECONDS
@@ -191,6 +199,10 @@ class KindCluster(ClusterFolder):
             late |= {f"pod {item['metadata']['name']}" for item in items if item["kind"] == "Pod" and is_outdated(item, since)}
             if not late:
                 return
+            stopped = [node.name for node in self._nodes() if not node.runs]
+            if stopped:  # by an engine that had not carried out an earlier `down` yet
+                docker.run("start", *stopped)
+                self._kind("export", "kubeconfig", "--kubeconfig", str(self.kubeconfig))
             if time.monotonic() > deadline:
                 raise DevclusterError(
                     f"not Ready after {_NODE_SECONDS:.0f} s: {', '.join(sorted(late))}. See `docker logs` of the nodes, "

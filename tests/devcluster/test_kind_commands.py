@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import kindcluster
+from devcluster import clusters, kindcluster
 from devcluster.cli import main
 from devcluster.errors import DevclusterError, MissingPrerequisiteError
 from devcluster.images.loading import load
@@ -22,8 +22,12 @@ NODES = {"dev-control-plane": "control-plane", "dev-worker": "worker", "dev-work
 KINDS_OWN = "kindest/node:v1.36.4"
 
 
-def listed(state: str = "running") -> str:
-    return "\n".join(f"{name}\t{role}\t{state}\t{KINDS_OWN}" for name, role in NODES.items())
+def listed(state: str = "running", made: str = "by-us") -> str:
+    return "\n".join(f"{made}-{name}\t{name}\t{role}\t{state}\t{KINDS_OWN}" for name, role in NODES.items())
+
+
+def made_by_us(cluster: KindCluster) -> None:
+    (cluster.folder / "creation").write_text("\n".join(["done", *(f"by-us-{name}" for name in NODES), ""]))
 
 
 def nodes_say(kubectl: StandIn, heartbeat: datetime, count: int = 3, pods: tuple[object, ...] = ()) -> None:
@@ -53,6 +57,7 @@ def cluster(docker: StandIn, kind: StandIn, kubectl: StandIn) -> KindCluster:
 def made(cluster: KindCluster, docker: StandIn, kind: StandIn) -> KindCluster:
     """Return one that runs."""
     up(cluster)
+    made_by_us(cluster)
     docker.says(listed(), 0, "ps")
     docker.forget()
     kind.forget()
@@ -136,10 +141,37 @@ def test_a_cluster_that_somebody_else_made_is_not_touched(cluster: KindCluster, 
     assert docker.calls("stop") == []
 
 
+def test_a_cluster_that_was_made_by_hand_after_ours_is_not_touched(made: KindCluster, docker: StandIn, kind: StandIn) -> None:
+    docker.says(listed(made="by-hand"), 0, "ps")
+    assert not made.is_up()
+    with pytest.raises(DevclusterError, match="not devcluster's"):
+        up(made)
+    made.down()
+    made.down(purge=True)
+    assert docker.calls("stop") == []
+    assert [call[0] for call in kind.calls()] == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_nodes_that_an_engine_stops_late_are_started(made: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
+    """By a `down` that was interrupted, and that the engine goes on with."""
+    nodes_say(kubectl, datetime.now(UTC) - timedelta(minutes=5), count=1)
+    docker.says(listed("exited"), 0, "ps")
+    with pytest.raises(DevclusterError):
+        made._await_nodes(datetime.now(UTC))
+    assert docker.calls("start")[0] == ["start", *NODES]
+
+
+def test_a_name_that_was_taken_on_a_full_disk_is_free(cluster: KindCluster) -> None:
+    (cluster.folder / "provider").write_text("")
+    assert clusters.known() == []
+    assert clusters.create("dev", "kind", control_plane_only=False)[0] == "kind"
+
+
 @pytest.mark.usefixtures("impatient")
 def test_workers_that_are_not_ready_are_waited_for(cluster: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
     docker.says(listed(), 0, "ps")
-    (cluster.folder / "creation").write_text("done\n")
+    made_by_us(cluster)
     nodes_say(kubectl, datetime.now(UTC), count=1)
     with pytest.raises(DevclusterError, match=r"not Ready after 0 s: dev-worker, dev-worker2\. .*down --purge --name dev"):
         up(cluster)
