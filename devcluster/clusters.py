@@ -156,5 +156,14 @@ def describe_all() -> str:
 
 
 def kubeconfig(name: str) -> Path:
-    """Return the kubeconfig of a known cluster."""
-    return find(name).kubeconfig
+    """Return the kubeconfig of a known cluster.
+
+    Raises
+    ------
+    DevclusterError
+        If there is no such cluster, or it has not come up yet.
+    """
+    found = find(name).kubeconfig
+    if not found.exists():
+        raise DevclusterError(f"cluster {name!r} has not come up yet: `python -m devcluster up --name {name}`")
+    return found

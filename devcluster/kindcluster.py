@@ -112,6 +112,8 @@ class KindCluster(ClusterFolder):
 
     def load(self, image: str) -> None:
         """Copy an image from the Docker engine to every worker that lacks it: the control plane's taint keeps pods away."""
+        if not self._is_made():
+            raise DevclusterError(f"cluster {self.name!r} has not come up yet: `python -m devcluster up --name {self.name}`")
         wanted = docker.image_id(image)
         # Not left to kind: where engine and node count an image's id in different ways, it would copy each time.
         late = [node.name for node in self._nodes() if node.role == "worker" and not self._has_copy(node.name, image, wanted)]
@@ -147,9 +149,13 @@ class KindCluster(ClusterFolder):
             self._create()
         elif stopped:
             docker.run("start", *stopped)
-        else:
-            since = datetime.min.replace(tzinfo=UTC)
+        else:  # perhaps by the engine, when it was started itself
+            since = self._started([node.name for node in nodes])
         return since
+
+    def _started(self, names: list[str]) -> datetime:
+        moments = docker.run("inspect", "--format", "{{.State.StartedAt}}", *names).split()
+        return max(datetime.fromisoformat(f"{moment[:19]}+00:00") for moment in moments)
 
     def _create(self) -> None:
         self._shared.mkdir(parents=True, exist_ok=True)

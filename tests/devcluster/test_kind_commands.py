@@ -59,6 +59,7 @@ def made(cluster: KindCluster, docker: StandIn, kind: StandIn) -> KindCluster:
     up(cluster)
     made_by_us(cluster)
     docker.says(listed(), 0, "ps")
+    docker.says("\n".join(["2026-01-01T00:00:00.123456789Z"] * len(NODES)), 0, "inspect")
     docker.forget()
     kind.forget()
     return cluster
@@ -171,6 +172,7 @@ def test_a_name_that_was_taken_on_a_full_disk_is_free(cluster: KindCluster) -> N
 @pytest.mark.usefixtures("impatient")
 def test_workers_that_are_not_ready_are_waited_for(cluster: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
     docker.says(listed(), 0, "ps")
+    docker.says("2026-01-01T00:00:00Z", 0, "inspect")
     made_by_us(cluster)
     nodes_say(kubectl, datetime.now(UTC), count=1)
     with pytest.raises(DevclusterError, match=r"not Ready after 0 s: dev-worker, dev-worker2\. .*down --purge --name dev"):
@@ -227,6 +229,21 @@ def test_images_go_to_the_workers_that_lack_them(made: KindCluster, docker: Stan
     (noted,) = [call for call in docker.calls("exec") if "label" in call]
     assert noted[1] == "dev-worker2"
     assert noted[-2:] == ["docker.io/library/x:dev", "spark-drain.devcluster/copy-of=sha256:1"]
+
+
+def test_a_cluster_that_has_not_come_up_has_neither_images_nor_a_kubeconfig(cluster: KindCluster) -> None:
+    (cluster.folder / "provider").write_text("kind")
+    for ask in (lambda: cluster.load("x:dev"), lambda: clusters.kubeconfig("dev")):
+        with pytest.raises(DevclusterError, match="devcluster up --name dev"):
+            ask()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_nodes_said_before_the_engine_was_started_does_not_count(made: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
+    docker.says("2026-01-01T00:00:00.123456789Z 2030-01-01T00:00:00.5Z 2026-01-01T00:00:00Z", 0, "inspect")
+    nodes_say(kubectl, datetime(2029, 1, 1, tzinfo=UTC))
+    with pytest.raises(DevclusterError, match="not Ready"):
+        up(made)
 
 
 def test_images_that_all_workers_have_are_not_loaded_again(made: KindCluster, docker: StandIn, kind: StandIn, tmp_path: Path) -> None:
