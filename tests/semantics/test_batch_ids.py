@@ -339,13 +339,14 @@ def test_a_second_start_during_the_first_batch(seconds: int, application: Begin,
     assert slow.entered.wait(60)
     lease = tmp_path / "checkpoints/q/_drain/lease"
     assert json.loads(lease.read_text())["run"] == spark.sparkContext.applicationId, "another driver would prepare its own start"
-    threading.Timer(2, slow.go_on.set).start()
     if seconds == 7:
+        threading.Timer(2, slow.go_on.set).start()  # the second start waits for the first one's end
         first = start(7)
     else:
         with pytest.raises(EmptyStateError, match="another version is running its first batch"):
             start(seconds)
         assert first.isActive
+        slow.go_on.set()
     read_all(first)
     until(lambda: not lease.exists(), "the lease to be released")
     app.drain()
