@@ -64,7 +64,9 @@ def known() -> list[str]:
     """Return the names of all clusters that were started and not purged."""
     if not clusters_dir().is_dir():
         return []
-    return sorted(folder.name for folder in clusters_dir().iterdir() if provider_of(folder.name) is not None)
+    return sorted(
+        folder.name for folder in clusters_dir().iterdir() if (folder / "provider").exists() and provider_of(folder.name) is not None
+    )
 
 
 def find(name: str) -> AnyCluster:

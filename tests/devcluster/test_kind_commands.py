@@ -165,6 +165,7 @@ def test_nodes_that_an_engine_stops_late_are_started(made: KindCluster, docker: 
 
 def test_a_name_that_was_taken_on_a_full_disk_is_free(cluster: KindCluster) -> None:
     (cluster.folder / "provider").write_text("")
+    cluster.folder.with_name(".dev.lock").touch()  # as each `up` leaves it
     assert clusters.known() == []
     assert clusters.create("dev", "kind", control_plane_only=False)[0] == "kind"
 
