@@ -76,8 +76,7 @@ class KindCluster(ClusterFolder):
             gobuild.build(gobuild.KIND)
         with progress.step("creating the nodes, or starting those that are stopped"):
             since = self._run_nodes()
-            # Each start gives the API server another port on the machine.
-            self._kind("export", "kubeconfig", "--kubeconfig", str(self.kubeconfig))
+            self._export_kubeconfig()
         with progress.step("waiting for the nodes"):
             self._await_nodes(since)
 
@@ -153,6 +152,10 @@ class KindCluster(ClusterFolder):
             since = self._started([node.name for node in nodes])
         return since
 
+    def _export_kubeconfig(self) -> None:
+        """Write it again: each start gives the API server another port on the machine."""
+        self._kind("export", "kubeconfig", "--kubeconfig", str(self.kubeconfig))
+
     def _started(self, names: list[str]) -> datetime:
         moments = docker.run("inspect", "--format", "{{.State.StartedAt}}", *names).split()
         return max(datetime.fromisoformat(f"{moment[:19]}+00:00") for moment in moments)
@@ -208,7 +211,7 @@ class KindCluster(ClusterFolder):
             stopped = [node.name for node in self._nodes() if not node.runs]
             if stopped:  # by an engine that had not carried out an earlier `down` yet
                 docker.run("start", *stopped)
-                self._kind("export", "kubeconfig", "--kubeconfig", str(self.kubeconfig))
+                self._export_kubeconfig()
             if time.monotonic() > deadline:
                 raise DevclusterError(
                     f"not Ready after {_NODE_SECONDS:.0f} s: {', '.join(sorted(late))}. See `docker logs` of the nodes, "

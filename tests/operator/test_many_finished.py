@@ -4,14 +4,12 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
-from spark_drain_operator.clock import format_time, now
 from spark_drain_operator.storage.results import Results
 
 from tests.operator.conftest import World
-from tests.support.apiserver import DRAINS, drain_body
+from tests.operator.finished import finished
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
@@ -20,13 +18,9 @@ RESULT = "x" * 20_000
 MOST_MEBIBYTES, MOST_SECONDS = 200, 10.0
 
 
-def finished(world: World, number: int) -> None:
+def with_result(world: World, number: int) -> None:
     """Make a drain as it is when it has ended, with its result."""
-    path = DRAINS.format(world.namespace)
-    body = world.client.request("POST", path, body=drain_body(f"ended-{number}"))
-    ended = {"reason": "Drained", "message": "", "status": "True", "lastTransitionTime": format_time(now())}
-    status: dict[str, Any] = {"observedGeneration": 1, "phase": "Drained", "conditions": [{"type": "Finished", **ended}]}
-    world.client.request("PUT", f"{path}/ended-{number}/status", body={**body, "status": status})
+    body = finished(world.server, world.namespace, f"ended-{number}")
     Results(world.client).write(body, f"ended-{number}-result", {"report.json": RESULT})
 
 
@@ -34,7 +28,7 @@ def finished(world: World, number: int) -> None:
 def test_a_live_drain_does_not_wait_for_those_that_have_ended(own_world: World, count: int) -> None:
     world = own_world
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: finished(world, number), range(count)))
+        list(pool.map(lambda number: with_result(world, number), range(count)))
     world.operator.start()
     agent = world.run_application()
     eventually(lambda: "watching" in world.operator.log(), "the operator is there", 60)

@@ -1,7 +1,5 @@
 """What has ended is not watched; what is left to do for it is done all the same."""
 
-from typing import Any
-
 import pytest
 import yaml
 from spark_drain_operator.engine.queue import DelayedQueue
@@ -13,21 +11,11 @@ from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.own_objects import GROUP
 
 from tests.operator.conftest import World
+from tests.operator.finished import finished
 from tests.support.apiserver import DRAINS, ROOT, ApiServer, drain_body
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
-
-
-def finished(server: ApiServer, namespace: str, name: str, *, finalizers: tuple[str, ...] = (), **spec: Any) -> None:
-    """Make a drain that has ended."""
-    path = DRAINS.format(namespace)
-    body = drain_body(name, **spec)
-    body["metadata"]["finalizers"] = [*finalizers]
-    body = server.client.request("POST", path, body=body)
-    ended = {"type": "Finished", "reason": "Drained", "message": "", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    status = {"observedGeneration": 1, "phase": "Drained", "conditions": [ended], "completionTime": "2026-01-01T00:00:00Z"}
-    server.client.request("PUT", f"{path}/{name}/status", body={**body, "status": status})
 
 
 def test_only_those_with_something_left_to_do_are_queued(api_server: ApiServer, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
