@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from spark_drain_agent.checkpoint.renames import VOUCHED_CONF
@@ -15,13 +16,14 @@ from tests.semantics.topics import Topic
 from tests.semantics.warm import Application
 from tests.support.kafka_broker import Broker, broker_running
 from tests.support.own_jvm import own_jvm, small_session
-from tools import jars
+from tools import jars, sparks
 
 
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     scratch = tmp_path_factory.mktemp("spark")
-    confs = {"spark.jars": ",".join(jars.connector()), "spark.sql.streaming.numRecentProgressUpdates": "1000"}
+    connector = [] if pyspark.__version__ in sparks.RELEASES else jars.connector()  # it is that of the locked release
+    confs = {"spark.jars": ",".join(connector), "spark.sql.streaming.numRecentProgressUpdates": "1000"}
     with own_jvm(scratch):
         session = small_session(scratch, confs)
         yield session

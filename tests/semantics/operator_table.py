@@ -56,6 +56,8 @@ class Case:
         State providers; HDFS alone where another row has the same physical operator on both.
     idle
         Whether the query rests when it has read all; processing-time timers run batch after batch.
+    since
+        The first release of Spark that has the operator.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Case:
     files: Sequence[Sequence[Event]] = (FIRST, SECOND)
     providers: tuple[str, ...] = tuple(PROVIDERS)
     idle: bool = True
+    since: tuple[int, int] = (3, 5)
 
     @property
     def refused(self) -> list[str]:
@@ -346,6 +349,7 @@ CASES = [
     ),
     Case(
         name="transformWithStateInPandas, event-time timer",
+        since=(4, 0),
         build=_with_processor(Collector("event"), "EventTime"),
         truth=_texts(EVENTS),
         flushed=_texts(EVENTS),
@@ -354,6 +358,7 @@ CASES = [
     ),
     Case(
         name="transformWithStateInPandas, state with a time to live",
+        since=(4, 0),
         build=_with_processor(Collector("none", ttl_ms=3_600_000), "ProcessingTime"),
         truth=_texts(FIRST) + _texts(SECOND),
         flushed=[],
@@ -363,6 +368,7 @@ CASES = [
     ),
     Case(
         name="transformWithStateInPandas, timer that sets itself anew",
+        since=(4, 0),
         build=_with_processor(Collector("processing", rearm=True), "ProcessingTime"),
         truth=_texts(EVENTS),
         flushed=_texts(EVENTS),
@@ -372,6 +378,7 @@ CASES = [
     ),
     Case(
         name="transformWithState, processing-time timer",
+        since=(4, 1),
         build=_with_processor(Collector("processing", pandas=False), "ProcessingTime"),
         truth=_texts(EVENTS),
         flushed=_texts(EVENTS),

@@ -8,7 +8,11 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import Row
 from pyspark.sql.streaming.state import GroupState
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+try:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+except ImportError:  # Spark 3.5
+    StatefulProcessor = object  # type: ignore[assignment,misc]
 
 SCHEMA = "key STRING, ids STRING"
 _HOUR_MS = 3_600_000
