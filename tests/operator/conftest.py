@@ -67,6 +67,10 @@ class World:
     def patch_drain(self, name: str = "drain", **body: Any) -> None:
         self.client.request("PATCH", f"{DRAINS.format(self.namespace)}/{name}", body=body, content_type=MERGE_PATCH)
 
+    def patch_status(self, name: str = "drain", **fields: Any) -> None:
+        path = f"{DRAINS.format(self.namespace)}/{name}/status"
+        self.client.request("PATCH", path, body={"status": fields}, content_type=MERGE_PATCH)
+
     def delete_drain(self, name: str = "drain") -> None:
         self.client.request("DELETE", f"{DRAINS.format(self.namespace)}/{name}")
 

@@ -48,6 +48,15 @@ class ScriptedApplication:
     def body(self) -> dict[str, Any]:
         return self._client.request("GET", self._path)
 
+    @property
+    def exists(self) -> bool:
+        try:
+            return bool(self.body())
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+
     def set_state(self, state: str) -> None:
         changes = {"status": {"applicationState": {"state": state}, "driverInfo": {}}}
         self._client.request("PATCH", f"{self._path}/status", body=changes, content_type=MERGE_PATCH)

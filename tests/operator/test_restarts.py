@@ -123,3 +123,34 @@ def test_liveness_is_served_and_sigterm_ends_it_well(own_world: World, tmp_path:
     finally:
         if operator.running:
             operator.kill()
+
+
+def test_an_installation_that_deletes_nothing_any_more_completes_what_was_begun(own_world: World, tmp_path: Path) -> None:
+    """Whether a drain is admissible is asked before it begins, not while its application stands still."""
+    world = own_world
+    allowed = world.operator = world.operator.twin(tmp_path / "allowed.log", "--allow-delete")
+    allowed.start()
+    agent, drain_id = world.drain_at(DrainState.FLUSHING, afterDrain="Delete")
+    allowed.kill()
+    world.operator = allowed.twin(tmp_path / "upgraded.log")
+    world.operator._command.remove("--allow-delete")
+    world.operator.start()
+    agent.drained(drain_id)
+    eventually(lambda: not world.application.exists, what="the application is deleted")
+    world.application.end_pods()
+    world.await_phase("Drained")
+    assert agent.notifications() == {}
+    world.operator.stop()
+
+
+def test_a_phase_written_by_hand_is_corrected(own_world: World) -> None:
+    """The watch leaves out what has ended, by its phase; the look at what has ended does not believe the phase."""
+    world = own_world
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    world.operator.kill()
+    world.patch_status(phase="Drained")
+    world.operator.start()
+    world.await_phase("Flushing")
+    agent.drained(drain_id)
+    world.application.await_suspend()

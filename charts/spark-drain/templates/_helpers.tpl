@@ -66,3 +66,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   resources: [namespaces]
   verbs: [get]
 {{- end }}
+
+{{/*
+Variables of an admission policy: whether a SparkApplication's spec is as it was, but for some fields, and for what kubeflow's mutating webhook
+adds to an application that was stored without it (SetSparkApplicationDefaults): policies see what webhooks have made of a request.
+*/}}
+{{- define "spark-drain.sameSpec" -}}
+- name: defaults
+  expression: >-
+    ["cores", "memory", "instances", "type", "onFailureRetryInterval", "onSubmissionFailureRetryInterval", "shuffleTrackingEnabled"]
+- name: sameSpec
+  expression: >-
+    oldObject != null &&
+    object.spec.all(key, key in {{ toJson . }} || (key in oldObject.spec ? object.spec[key] == oldObject.spec[key] ||
+    (key in ["driver", "executor", "restartPolicy", "dynamicAllocation"] &&
+    object.spec[key].all(field, field in oldObject.spec[key] ? object.spec[key][field] == oldObject.spec[key][field] :
+    field in variables.defaults) && oldObject.spec[key].all(field, field in object.spec[key])) :
+    key in ["mode", "restartPolicy"] || (key == "deps" && object.spec[key] == {}))) &&
+    oldObject.spec.all(key, key in {{ toJson . }} || key in object.spec)
+{{- end }}

@@ -7,7 +7,7 @@ from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.milestones import reached
 
-__all__ = ["can_undo", "fence", "fence_line", "is_fence", "never_fenced", "return_state"]
+__all__ = ["can_undo", "fence", "fence_line", "held", "is_fence", "never_fenced", "return_state"]
 
 _MARK = "FENCED_BY_SPARK_DRAIN"
 
@@ -35,7 +35,16 @@ def fence(files: CheckpointFiles, journal: Journal) -> None:
 
 def never_fenced(files: CheckpointFiles, journal: Journal) -> bool:
     """Return whether a drain was only prepared: nothing was changed, and any Spark may have run further batches since."""
-    return journal.step is JournalStep.PREPARED and not is_fence(Checkpoint(files).metadata)
+    return journal.step is JournalStep.PREPARED and not held(files)
+
+
+def held(files: CheckpointFiles) -> bool:
+    """Return whether no Spark can have run on the checkpoint since a drain replaced its metadata.
+
+    Without any it was killed while it did so, on a filesystem that deletes what it replaces; a Spark that starts writes new metadata first.
+    """
+    metadata = Checkpoint(files).metadata
+    return metadata is None or is_fence(metadata)
 
 
 def can_undo(files: CheckpointFiles, journal: Journal) -> bool:

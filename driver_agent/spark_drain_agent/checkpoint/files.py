@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -112,6 +113,9 @@ class CheckpointFiles:
         """Create or replace a file; readers see the old or the new text, never a part."""
         self.check_before_change()
         self._make_parent(name)
+        if self._local_root is not None:
+            self._replace_locally(f"{self._local_root}/{name}", text)
+            return
         stream = self._replacing.createAtomic(self._path(name), True)
         try:
             stream.write(bytearray(text.encode()))
@@ -119,6 +123,31 @@ class CheckpointFiles:
             stream.cancel()
             raise
         stream.close()
+
+    @cached_property
+    def _local_root(self) -> str | None:
+        """The folder on the driver's machine, also where a view leads to one; None for other filesystems."""
+        uri = self._fs.resolvePath(self._root).toUri()
+        return str(uri.getPath()).rstrip("/") if uri.getScheme() == "file" else None
+
+    def _replace_locally(self, path: str, text: str) -> None:
+        """Do what Hadoop's local filesystem does not: it deletes the old file before it renames the new one."""
+        file = self._jvm.java.io.File
+        target = file(path)
+        part = file(target.getParentFile(), f".{target.getName()}.{uuid4()}.tmp")
+        try:
+            stream = self._jvm.java.io.FileOutputStream(part)
+            try:
+                stream.write(bytearray(text.encode()))
+                stream.getFD().sync()
+            finally:
+                stream.close()
+            file(target.getParentFile(), f".{target.getName()}.crc").delete()  # a file without a checksum is read without being checked
+            if not part.renameTo(target):
+                raise CheckpointIOError(f"{path} could not be replaced: does the driver have permission to write there?")
+        except BaseException:
+            part.delete()
+            raise
 
     def delete(self, name: str) -> None:
         """Remove a file or a whole folder; nothing happens where there is none."""

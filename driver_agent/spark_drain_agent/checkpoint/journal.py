@@ -20,7 +20,15 @@ JOURNAL_FILE = f"{DRAIN_FOLDER}/journal"
 
 
 class MalformedJournalError(Exception):
-    """The journal cannot be read; starting the query anyway could lose data."""
+    """The journal cannot be read, or is missing where there was one; starting the query anyway could lose data."""
+
+    @classmethod
+    def missing(cls, root: str) -> MalformedJournalError:
+        """Return that of a fenced checkpoint without a journal."""
+        return cls(
+            f"{root} is fenced, and its {JOURNAL_FILE}, which says how far the drain has come, is missing: take the checkpoint back from a "
+            "backup"
+        )
 
 
 class JournalStep(IntEnum):

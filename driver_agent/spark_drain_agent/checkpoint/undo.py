@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
-from spark_drain_agent.checkpoint.fence import is_fence, never_fenced, return_state
+from spark_drain_agent.checkpoint.fence import held, never_fenced, return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
@@ -39,7 +39,7 @@ def undo(files: CheckpointFiles, journal: Journal, *, taken: bool = False) -> Jo
 def finish_undo(files: CheckpointFiles, journal: Journal) -> Journal:
     """Do what an undo that was begun has left to do."""
     live = Checkpoint(files)
-    if is_fence(live.metadata):  # without it the checkpoint is as it was, and any Spark may have run further batches
+    if held(files):  # without it the checkpoint is as it was, and any Spark may have run further batches
         return_state(files, journal)
         _forget_after(files, journal.batch_id)
         live.write_metadata(journal.metadata)

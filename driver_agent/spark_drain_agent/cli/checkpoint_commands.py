@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.discard import NothingPendingError, PendingBatchTakenError, discard_pending
 from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError
-from spark_drain_agent.checkpoint.journal import MalformedJournalError, read_journal
+from spark_drain_agent.checkpoint.journal import JOURNAL_FILE, MalformedJournalError, read_journal
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, acquire_lease
 from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
@@ -29,7 +29,7 @@ def _leased(checkpoint: str) -> Iterator[CheckpointFiles]:
         spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     internals = SparkInternals(spark)
     files = CheckpointFiles(internals, checkpoint)
-    if not files.exists("metadata"):
+    if not files.exists("metadata") and not files.exists(JOURNAL_FILE):
         raise CheckpointIOError(
             f"{files.root} is not a checkpoint directory: no metadata file; give the checkpointLocation of one query, the directory that "
             "has offsets and commits"

@@ -10,7 +10,7 @@ from spark_drain_store import DrainOptions, DrainState, QueryReport
 from spark_drain_agent.checkpoint.complete import complete, prepare
 from spark_drain_agent.checkpoint.fence import is_fence, never_fenced
 from spark_drain_agent.checkpoint.flush import settle
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint
 from spark_drain_agent.checkpoint.state_export import export_state
@@ -136,6 +136,8 @@ class CommittedQuery:
                 terminate(self._frozen.live, checkpoint)
                 self._frozen.stop_sources()
         journal = read_journal(files)
+        if journal is None and is_fence(checkpoint.metadata):
+            raise MalformedJournalError.missing(files.root)
         if journal is None or journal.drain_id != self._drain_id or never_fenced(files, journal):
             with marked(tracked.internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
                 settle(files, lambda folder: tracked.internals.launch_once_at(tracked.captured, folder))

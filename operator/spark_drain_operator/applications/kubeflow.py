@@ -68,6 +68,7 @@ class KubeflowAdapter:
         return Application(
             name=name,
             uid=body["metadata"]["uid"],
+            version=body["metadata"]["resourceVersion"],
             state=state,
             activity=activity_of(state, suspend_requested=suspend),
             suspend_requested=suspend,
@@ -103,14 +104,14 @@ class KubeflowAdapter:
             self._plural,
             namespace,
             application.name,
-            {"metadata": {"uid": application.uid}, "spec": {"suspend": True}},
+            {"metadata": {"uid": application.uid, "resourceVersion": application.version}, "spec": {"suspend": True}},
         )
         if not stored["spec"].get("suspend"):
             raise SuspendNotStoredError(application.name)
 
     def delete(self, namespace: str, application: Application) -> None:
         """See `ApplicationAdapter.delete`."""
-        self._cluster.applications.delete(self.api_version, self._plural, namespace, application.name, application.uid)
+        self._cluster.applications.delete(self.api_version, self._plural, namespace, application.name, {"uid": application.uid, "resourceVersion": application.version})
 
     def left_over(self, namespace: str, name: str, uid: str, *, pending: bool) -> tuple[PodName, ...]:
         """See `ApplicationAdapter.left_over`.

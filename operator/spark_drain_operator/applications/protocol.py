@@ -52,6 +52,8 @@ class Application:
     ----------
     name, uid
         Which object; another one of the same name is another application.
+    version
+        Its resourceVersion: guards what is decided on it.
     state
         In the words of its own operator.
     activity
@@ -64,6 +66,7 @@ class Application:
 
     name: str
     uid: str
+    version: str
     state: str
     activity: Activity
     suspend_requested: bool
@@ -115,17 +118,19 @@ class ApplicationAdapter(Protocol):
         ...
 
     def suspend(self, namespace: str, application: Application) -> None:
-        """Ask for the application to be stopped and kept.
+        """Ask for the application to be stopped and kept, if it still is as it was observed.
 
         Raises
         ------
+        ApiError
+            409: it has changed since; the next version may run already.
         SuspendNotStoredError
             The server dropped the request.
         """
         ...
 
     def delete(self, namespace: str, application: Application) -> None:
-        """Ask for the application to be deleted."""
+        """Ask for the application to be deleted, if it still is as it was observed; raises as `suspend` does."""
         ...
 
     def left_over(self, namespace: str, name: str, uid: str, *, pending: bool) -> tuple[PodName, ...]:

@@ -56,7 +56,10 @@ class Kind(ABC, Generic[SpecT, StatusT, PassT]):
 
     @abstractmethod
     def inadmissible(self, spec: SpecT) -> Ending | None:
-        """Return the ending of an object that this operator does not serve, before anything is read or written for it."""
+        """Return the ending of an object that this operator does not serve, before anything is read or written for it.
+
+        Not asked any more of one that was begun: an operator with other settings completes it.
+        """
 
     @abstractmethod
     def overdue(self, body: Mapping[str, Any], spec: SpecT, status: StatusT) -> Ending | None:
@@ -69,6 +72,10 @@ class Kind(ABC, Generic[SpecT, StatusT, PassT]):
     @abstractmethod
     def steps(self, current: PassT) -> Iterable[Callable[[PassT], Outcome]]:
         """Return what is to be done, in order: deadlines and deletion first; the last step answers with the ending."""
+
+    @abstractmethod
+    def was_begun(self, status: StatusT) -> bool:
+        """Whether the status says that something was written for the object."""
 
     @abstractmethod
     def begun(self, current: PassT) -> bool:

@@ -62,17 +62,27 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         try:
             spec = self._kind.parse(body["spec"])
         except InvalidSpecError as error:
-            return self._write(body, status, Ending(self._kind.rejected, INVALID_SPEC, str(error)))
+            return self._unreadable(body, status, str(error))
         if body["metadata"].get("deletionTimestamp") and self._must_go_now(body):
             self._let_go(body, spec)
             return None
         if status.outcome is not None:
             self._kind.forget(body, spec)
             return self._write(body, status, status.outcome)
-        rejected = self._restored(body) or self._kind.inadmissible(spec)
+        rejected = None if self._kind.was_begun(status) else self._restored(body) or self._kind.inadmissible(spec)
         if rejected is not None:
+            if self._objects.holds_finalizer(body):  # an earlier pass may have written something, and not lived to say so
+                self._forget_if_possible(body, spec)
             return self._write(body, status, rejected)
         return self._advance(body, spec, status)
+
+    def _unreadable(self, body: dict[str, Any], status: StatusT, problem: str) -> float | None:
+        """Reject what was not begun; what was waits for a definition and an operator that fit each other."""
+        if not self._kind.was_begun(status) or body["metadata"].get("deletionTimestamp"):
+            return self._write(body, status, Ending(self._kind.rejected, INVALID_SPEC, problem))
+        status.set(STALLED, "True", INVALID_SPEC, problem)
+        mark_active(status, problem)
+        return self._write(body, status, None)
 
     def _restored(self, body: dict[str, Any]) -> Ending | None:
         first = (body["metadata"].get("annotations") or {}).get(UID)

@@ -34,14 +34,14 @@ class ApplicationObjects:
         path = self._path(api_version, plural, namespace, name)
         return self._client.request("PATCH", path, body=dict(changes), content_type=MERGE_PATCH)
 
-    def delete(self, api_version: str, plural: str, namespace: str, name: str, uid: str) -> None:
-        """Delete exactly the object with that uid."""
+    def delete(self, api_version: str, plural: str, namespace: str, name: str, preconditions: Mapping[str, str]) -> None:
+        """Delete the object if it has that uid and resourceVersion; `ApiError` 409 where it has not."""
         try:
             self._client.request(
                 "DELETE",
                 self._path(api_version, plural, namespace, name),
-                body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}, "propagationPolicy": "Background"},
+                body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": dict(preconditions), "propagationPolicy": "Background"},
             )
         except ApiError as error:
-            if error.status not in (404, 409):
+            if error.status != 404:
                 raise

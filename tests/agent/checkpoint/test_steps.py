@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence
+from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence, never_fenced
 from spark_drain_agent.checkpoint.flush import copy_to_work, log_flush
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal, write_journal
 from spark_drain_agent.checkpoint.lease import LEASE_FILES
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry, UnknownCheckpointFormatError
 from spark_drain_agent.checkpoint.seed import prune_archives, seed
-from spark_drain_agent.checkpoint.undo import undo
+from spark_drain_agent.checkpoint.undo import finish_undo, undo
 
 from tests.agent.folder import files_in
 
@@ -306,6 +306,19 @@ def test_undo_puts_state_and_metadata_back(tmp_path: Path) -> None:
     undone = read_journal(found.files)
     assert undone is not None
     assert (undone.over, undone.drains) == (True, JOURNAL.generation - 1)
+
+
+def test_metadata_that_was_lost_while_the_fence_replaced_it_is_put_back(tmp_path: Path) -> None:
+    """As a kill leaves it on a filesystem that deletes what it replaces; a Spark that had started would have written new metadata."""
+    found = checkpoint(tmp_path, 7, 7)
+    journal = write_journal(found.files, JOURNAL)
+    found.files.delete("metadata")
+    assert not never_fenced(found.files, journal)
+    decided = write_journal(found.files, journal.at(JournalStep.UNDOING))
+    for begun in (journal, decided):
+        found.files.delete("metadata")
+        undo(found.files, begun) if begun is journal else finish_undo(found.files, begun)
+        assert found.metadata == JOURNAL.metadata
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,15 @@
-"""What the states of a SparkApplication mean."""
+"""What the states of a SparkApplication mean, and what is asked of it."""
+
+from collections.abc import Callable
 
 import pytest
-from spark_drain_operator.applications.kubeflow import activity_of
-from spark_drain_operator.applications.protocol import Activity
+from spark_drain_operator.applications.kubeflow import KubeflowAdapter, activity_of
+from spark_drain_operator.applications.protocol import Activity, Application
+from spark_drain_operator.storage import Cluster
+from spark_drain_store.kube_client import ApiError
+
+from tests.operator.scripted_kubeflow import ScriptedApplication
+from tests.support.apiserver import ApiServer
 
 
 @pytest.mark.parametrize(
@@ -30,3 +37,26 @@ from spark_drain_operator.applications.protocol import Activity
 )
 def test_what_a_state_of_kubeflow_means(state: str, suspend: bool, activity: Activity) -> None:
     assert activity_of(state, suspend_requested=suspend) is activity
+
+
+@pytest.mark.apiserver
+@pytest.mark.parametrize("ask", [KubeflowAdapter.suspend, KubeflowAdapter.delete])
+def test_only_what_was_observed_is_scaled_down(
+    api_server: ApiServer, namespace: str, ask: Callable[[KubeflowAdapter, str, Application], None]
+) -> None:
+    """An operator that stood still meanwhile, or one whose request arrives late, would end the next version."""
+    application, adapter = ScriptedApplication(api_server.client, namespace), KubeflowAdapter(Cluster.over(api_server.client))
+    application.create().start()
+    observed = adapter.observe(namespace, application.name)
+    assert observed is not None
+    application.suspend()
+    application.resume()
+    application.start("spark-two")
+    with pytest.raises(ApiError) as refused:
+        ask(adapter, namespace, observed)
+    assert refused.value.status == 409
+    assert not application.suspended
+    observed = adapter.observe(namespace, application.name)
+    assert observed is not None
+    ask(adapter, namespace, observed)
+    assert not application.exists or application.suspended

@@ -59,6 +59,7 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     sent: bool = False
     forgotten: list[str] = field(default_factory=list)
     patience_over: bool = False
+    had_begun: bool = False
     refuses_to_forget: bool = False
 
     resource = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/errand", ())
@@ -94,6 +95,9 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     def send(self, _: ErrandStatus) -> Outcome:
         self.sent = True
         return DONE if self.word else Waiting(7.0, "waiting for a word")
+
+    def was_begun(self, status: ErrandStatus) -> bool:
+        return self.had_begun
 
     def begun(self, current: ErrandStatus) -> bool:
         return self.sent
@@ -190,6 +194,25 @@ def test_what_is_refused_is_never_held(desk: Desk, run_id: str, reason: str) -> 
     assert desk.conditions[SUCCEEDED] == ("False", reason)
     assert not desk.body["metadata"].get("finalizers")
     assert not desk.errands.sent
+
+
+@pytest.mark.parametrize(("run_id", "stalled"), [("no", ("False", "NotStalled")), ("what", ("True", "InvalidSpec"))])
+def test_what_was_begun_is_not_refused_any_more(desk: Desk, run_id: str, stalled: tuple[str, str]) -> None:
+    """An operator with other settings, or another definition, has taken over."""
+    desk.errands.had_begun = True
+    desk.ask(run_id)
+    desk.look()
+    assert desk.conditions[FINISHED] == ("False", "InProgress")
+    assert desk.conditions[STALLED] == stalled
+
+
+def test_what_is_refused_leaves_nothing_behind(desk: Desk) -> None:
+    """The pass before wrote something, and was killed before it said so."""
+    desk.ask("no")
+    desk.server.client.request("PATCH", desk.path, body={"metadata": {"finalizers": [f"{GROUP}/errand"]}}, content_type=MERGE_PATCH)
+    desk.look()
+    assert desk.conditions[SUCCEEDED] == ("False", "NotServed")
+    assert desk.errands.forgotten == ["errand"]
 
 
 def test_a_finished_object_is_deleted_after_its_time(desk: Desk) -> None:

@@ -110,9 +110,13 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
         gone = current.application is None and not current.unreadable
         return LAST_STEPS if current.complete and gone else (*INTERRUPTS, *STEPS)
 
+    def was_begun(self, status: DrainStatus) -> bool:
+        """See `Kind.was_begun`."""
+        return bool(status.drain_id)
+
     def begun(self, current: DrainPass) -> bool:
         """See `Kind.begun`."""
-        return current.notification is not None or bool(current.status.drain_id)
+        return current.notification is not None or self.was_begun(current.status)
 
     def mark(self, current: DrainPass, message: str, *, ends: bool) -> None:
         """See `Kind.mark`."""

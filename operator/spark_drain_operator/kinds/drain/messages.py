@@ -72,8 +72,9 @@ def forget_notification(channel: Channel, drain_id: str) -> None:
     """Remove the notification, and the reports of earlier drains; the last report stays for people."""
     reports = channel.reports.read()  # before the requests: a report that is there now has its request there then, or is an old one's
     requests = channel.requests.read()
-    if drain_id in requests.entries:
-        channel.requests.write({drain_id: None})
+    if drain_id not in requests.entries:
+        return
+    channel.requests.write({drain_id: None})
     _forget_reports(channel, reports, {drain_id, *requests.entries})
 
 

@@ -34,6 +34,7 @@ def test_the_report_of_a_drain_that_begins_meanwhile_stays() -> None:
         plain.requests.write({"new": DrainNotification(drain_id="new", created_at=NOW).to_json()})
         plain.reports.write({"new": "{}"})
 
+    channel.requests.write({"mine": "{}"})
     channel.reports.write({"old": "{}"})
     happens.append(begin)
     forget_notification(channel, "mine")

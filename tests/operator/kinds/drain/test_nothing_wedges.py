@@ -183,3 +183,13 @@ def test_results_are_not_watched(world: World) -> None:
     query = {"labelSelector": f"{labels},app.kubernetes.io/component!=result"}
     watched = world.client.request("GET", f"/api/v1/namespaces/{world.namespace}/configmaps", query=query)["items"]
     assert {item["metadata"]["name"] for item in watched} == set(config_map_names("app"))
+
+
+def test_a_foreign_uid_on_a_drain_in_progress_ends_nothing(world: World) -> None:
+    """Somebody applied an exported manifest over it: it is no copy, for its status says what it has begun."""
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    world.patch_drain(metadata={"annotations": {"sparkdrain.io/uid": "that-of-another"}}, spec={"timeoutSeconds": 3000})
+    eventually(lambda: world.drain()["status"]["observedGeneration"] == 2, what="the change is seen")
+    assert world.drain()["status"]["phase"] == "Flushing"
+    agent.drained(drain_id)
+    world.application.await_suspend()

@@ -221,3 +221,18 @@ def test_a_result_name_of_somebody_else_is_not_overwritten(world: World) -> None
     assert not world.application.suspended
     world.client.request("DELETE", f"/api/v1/namespaces/{world.namespace}/configmaps/drain-result")
     eventually(lambda: world.application.suspended, what="it goes on")
+
+
+def test_where_no_result_could_be_kept_the_end_says_so(world: World) -> None:
+    agent = world.run_application()
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}, "data": {"mine": "yes"}}
+    world.client.request("POST", f"/api/v1/namespaces/{world.namespace}/configmaps", body=body)
+    drain_id = world.create_drain()
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.await_condition("Stalled", "ResultNameTaken")
+    world.application.delete()
+    world.delete_config_maps()
+    world.application.end_pods()
+    message = world.await_phase("Drained")["status"]["message"]
+    assert "the application is deleted; end offsets were not kept" in message

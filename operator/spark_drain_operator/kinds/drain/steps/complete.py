@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from spark_drain_operator.engine.outcome import Ended, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import Phase
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason
 
 __all__ = ["run"]
 
-_DONE = {"Suspend": "the application is suspended", "Delete": "the application is deleted", "Keep": "the application keeps running"}
+_DONE = {
+    Reason.APPLICATION_SUSPENDED: "the application is suspended",
+    Reason.APPLICATION_DELETED: "the application is deleted",
+    Reason.NOT_REQUESTED: "the application keeps running",
+}
 
 
 def run(drain: DrainPass) -> Ended:
     """End the drain, and say what it has come to."""
-    numbers = drain.status.progress
+    status = drain.status
+    scaled_down = status.conditions.get(ConditionType.SCALED_DOWN)
+    assert scaled_down is not None
+    numbers, name = status.progress, status.result_name
+    offsets = f"end offsets are in ConfigMap {name}" if name else "end offsets were not kept: the application was deleted before they could be"
     return ended(
         Phase.DRAINED,
         Phase.DRAINED,
         f"{numbers.get('queries', '0/0')} queries and {numbers.get('executors', '0/0')} executors drained; "
-        f"{_DONE[drain.spec.after_drain]}; end offsets are in ConfigMap {drain.status.result_name}",
+        f"{_DONE[Reason(scaled_down.reason)]}; {offsets}",
     )

@@ -1,0 +1,62 @@
+"""A file that is replaced is there all the time, whole: a process may be killed at any moment."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+from tests.agent.warm import Warm
+
+pytestmark = pytest.mark.spark
+
+TEXTS = ["old\n" * 50, "new\n" * 5000]
+
+
+def files_of(warm: Warm, root: str) -> CheckpointFiles:
+    return CheckpointFiles(SparkInternals(warm.session), root)
+
+
+def test_a_file_that_is_replaced_is_there_all_the_time(warm: Warm, tmp_path: Path) -> None:
+    files, target = files_of(warm, f"file:{tmp_path}"), tmp_path / "metadata"
+    files.write("metadata", TEXTS[0])
+    seen: set[str] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            try:
+                seen.add(target.read_text())
+            except FileNotFoundError:
+                seen.add("no file")
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for number in range(200):
+            files.write("metadata", TEXTS[number % 2])
+    finally:
+        over.set()
+        looking.join()
+    assert seen <= set(TEXTS)
+    assert [path.name for path in tmp_path.iterdir()] == ["metadata"]
+
+
+def test_what_spark_has_written_is_replaced_with_its_checksum(warm: Warm, tmp_path: Path) -> None:
+    files = files_of(warm, f"file:{tmp_path}")
+    stream = files._replacing.createAtomic(files._path("metadata"), False)
+    stream.write(bytearray(b"of Spark"))
+    stream.close()
+    assert (tmp_path / ".metadata.crc").exists()
+    files.write("metadata", "of the agent")
+    assert files.read("metadata") == "of the agent"
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(warm: Warm, tmp_path: Path) -> None:
+    (tmp_path / "metadata" / "a-folder-in-the-way").mkdir(parents=True)
+    with pytest.raises(CheckpointIOError, match="metadata could not be replaced"):
+        files_of(warm, f"file:{tmp_path}").write("metadata", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["metadata"]
