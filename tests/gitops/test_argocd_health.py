@@ -82,9 +82,10 @@ def test_a_hook_that_waits_for_approval_is_waited_for(lua: Lua, hook: str) -> No
     assert lua("health", "PipelineDrain/health.lua", body)["status"] == "Progressing"
 
 
-def test_a_hook_that_only_plans_does_not_let_the_sync_go_on(lua: Lua) -> None:
+@pytest.mark.parametrize("annotation", [{"argocd.argoproj.io/hook": "PreSync"}, {"helm.sh/hook": "pre-install,pre-upgrade"}])
+def test_a_hook_that_only_plans_does_not_let_the_sync_go_on(lua: Lua, annotation: dict[str, str]) -> None:
     body = drain(Phase.PLANNED)
-    body["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PreSync"}
+    body["metadata"]["annotations"] = annotation
     found = lua("health", "PipelineDrain/health.lua", body)
     assert (found["status"], "nothing is drained" in found["message"]) == ("Degraded", True)
 

@@ -80,6 +80,9 @@ class ScriptedApplication:
         self._set_suspend(True)
         self.obey_suspend()
 
+    def set_finalizers(self, *names: str) -> None:
+        self._client.request("PATCH", self._path, body={"metadata": {"finalizers": [*names]}}, content_type=MERGE_PATCH)
+
     def _set_suspend(self, wanted: bool) -> None:
         self._client.request("PATCH", self._path, body={"spec": {"suspend": wanted}}, content_type=MERGE_PATCH)
 

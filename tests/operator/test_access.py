@@ -11,6 +11,7 @@ from spark_drain_operator.storage.own_objects import Resource
 from spark_drain_store.kube_client import KubeClient
 
 from tests.support.apiserver import ApiServer, service_account
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
 
@@ -32,6 +33,17 @@ def test_what_may_be_listed_and_not_watched_is_named(api_server: ApiServer, name
     reader = KubeClient.from_kubeconfig(str(service_account(api_server, namespace, "default", tmp_path)))
     assert "may not watch pipelinedrains" in Access(reader, [RESOURCE], [namespace]).missing()
     reader.close()
+
+
+def test_what_goes_missing_later_is_found_beside_the_probes(api_server: ApiServer, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "_SECONDS", 0.05)
+    looking = Access(api_server.client, [Resource("PipelineNap", "pipelinenaps", "sparkdrain.io/nap", ("Rested",))], [namespace])
+    assert looking.found == ""
+    looking.start()
+    try:
+        eventually(lambda: "cannot watch pipelinenaps" in looking.found, "it is found", 10)
+    finally:
+        looking.stop()
 
 
 def test_an_operator_that_may_not_watch_ends(

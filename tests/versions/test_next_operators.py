@@ -1,4 +1,4 @@
-"""The empty state of every operator, with both providers, on every supported release: the semantics suite's matrix under another pyspark."""
+"""The empty state of every operator, with both providers, on every supported release: a matrix of the semantics suite under it."""
 
 from __future__ import annotations
 

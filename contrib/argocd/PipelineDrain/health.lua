@@ -1,5 +1,5 @@
 -- Health of a PipelineDrain in Argo CD: Healthy or Degraded only once the drain has ended, because a hook that is Degraded ends
--- the sync while the drain would go on. A drain that stalls ends by itself at its deadline.
+-- the sync while the drain would go on. A drain that stalls ends by itself at its deadline, unless it is drained already.
 local health = {status = "Progressing", message = "waiting for the operator of spark-drain"}
 local status = obj.status
 if status == nil or status.phase == nil then
@@ -15,7 +15,8 @@ local function holds(type)
   return conditions[type] ~= nil and conditions[type].status == "True"
 end
 
-local hook = (obj.metadata.annotations or {})["argocd.argoproj.io/hook"] ~= nil
+local annotations = obj.metadata.annotations or {}
+local hook = annotations["argocd.argoproj.io/hook"] ~= nil or annotations["helm.sh/hook"] ~= nil
 
 health.message = status.phase
 if status.message ~= nil and status.message ~= "" then

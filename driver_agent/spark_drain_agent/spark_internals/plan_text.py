@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickletools
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ __all__ = ["code_digest", "python_functions", "source_options", "whole_text"]
 
 _ALL_FIELDS = 2**31 - 1
 _LAYOUT = frozenset({"BINGET", "BINPUT", "FRAME", "GET", "LONG_BINGET", "LONG_BINPUT", "MEMOIZE", "PROTO", "PUT"})
+_WITH_AN_ID = frozenset({"_make_skeleton_class", "_make_skeleton_enum", "_make_typevar"})
+_CLASS_ID = re.compile("[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}")
+"""``uuid.uuid4().hex``."""
 _BROADCAST = b"pyspark.core.broadcast\x94\x8c\x08_from_id"
 
 
@@ -67,12 +71,15 @@ def _functions(internals: SparkInternals, expression: Any, pattern: Any) -> Iter
 def code_digest(pickled: bytes) -> str:
     """Return a digest of a pickled function that is equal for equal code of two runs.
 
-    Of the pickle's constants, whatever their order: that of a set changes from run to run. A function so large that Spark broadcasts it
-    is not looked into.
+    Of the pickle's constants, whatever their order: that of a set changes from run to run. So does the id that cloudpickle gives to each
+    class of the program's own file. A function so large that Spark broadcasts it is not looked into.
     """
     if _BROADCAST in pickled:
         return "broadcast"
-    constants = sorted(repr(argument) for operation, argument, _ in pickletools.genops(pickled) if operation.name not in _LAYOUT)
+    found = [argument for operation, argument, _ in pickletools.genops(pickled) if operation.name not in _LAYOUT]
+    if not _WITH_AN_ID.isdisjoint(argument for argument in found if isinstance(argument, str)):
+        found = [argument for argument in found if not (isinstance(argument, str) and _CLASS_ID.fullmatch(argument))]
+    constants = sorted(map(repr, found))
     return hashlib.sha256("\n".join(constants).encode()).hexdigest()[:16]
 
 

@@ -111,7 +111,9 @@ class KubeflowAdapter:
 
     def delete(self, namespace: str, application: Application) -> None:
         """See `ApplicationAdapter.delete`."""
-        self._cluster.applications.delete(self.api_version, self._plural, namespace, application.name, {"uid": application.uid, "resourceVersion": application.version})
+        self._cluster.applications.delete(
+            self.api_version, self._plural, namespace, application.name, {"uid": application.uid, "resourceVersion": application.version}
+        )
 
     def left_over(self, namespace: str, name: str, uid: str, *, pending: bool) -> tuple[PodName, ...]:
         """See `ApplicationAdapter.left_over`.

@@ -16,7 +16,7 @@ from spark_drain_operator.storage.own_objects import Resource
 
 __all__ = ["Ended"]
 
-_SECONDS = 600.0
+_SECONDS, _AFTER_A_FAILURE = 600.0, 15.0
 
 _log = logging.getLogger(__name__)
 
@@ -62,10 +62,11 @@ class Ended:
                             self._queue.add(ObjectKey(resource.kind, metadata["namespace"], metadata["name"]))
 
     def _run(self) -> None:
-        while True:
+        wait = 0.0
+        while not self._over.wait(wait):
             try:
                 self.look()
+                wait = _SECONDS
             except (ApiError, ApiUnavailableError) as error:
-                _log.warning("what has ended could not be looked through: %s", error)
-            if self._over.wait(_SECONDS):
-                return
+                _log.warning("what has ended could not be looked through: %s; again in %g s", error, _AFTER_A_FAILURE)
+                wait = _AFTER_A_FAILURE

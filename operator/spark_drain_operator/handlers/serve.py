@@ -55,10 +55,11 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     await asyncio.to_thread(access.await_first)
     registry = kopf.OperatorRegistry()
     register_login(registry)
-    register(registry, resources, watched, queue, workers=workers, unserved=access.missing)
+    register(registry, resources, watched, queue, workers=workers, unserved=lambda: access.found)
     _log.info("watching %s", ", ".join(settings.namespaces) or "the whole cluster")
     ended = Ended(cluster, resources, settings.namespaces, queue)
     ended.start()
+    access.start()
     try:
         await kopf.operator(
             registry=registry,
@@ -68,5 +69,6 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
             liveness_endpoint=liveness,
         )
     finally:
+        access.stop()
         ended.stop()
         cluster.events.close(_STOP_SECONDS)

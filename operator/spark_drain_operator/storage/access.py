@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ __all__ = ["Access", "NotServedError"]
 
 _REVIEW = "authorization.k8s.io/v1"
 _GRANT = "grant its service account list and watch, as the chart does"
-_FRESH_SECONDS = 15.0
+_SECONDS, _SHARE = 15.0, 20.0
 _FIRST_ATTEMPTS, _RETRY_SECONDS = 6, 5.0
 
 _log = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ class NotServedError(Exception):
 
 
 class Access:
-    """Asks for one object of each kind that is watched; an answer counts for some seconds.
+    """Asks for one object of each kind that is watched, in a thread of its own: no probe waits for the API server.
 
     Parameters
     ----------
@@ -51,15 +52,29 @@ class Access:
             for version, plural in kinds
             for namespace in (namespaces or [""])
         ]
-        self._asked = 0.0
-        self._found = ""
+        self.found = ""
+        """What the thread has found missing last."""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="access", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look again and again; the more there is to look at, the more rarely."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+
+    def _run(self) -> None:
+        wait = _SECONDS
+        while not self._over.wait(wait):
+            began = time.monotonic()
+            self.found = self.missing()
+            wait = max(_SECONDS, _SHARE * (time.monotonic() - began))
 
     def missing(self) -> str:
         """Return what cannot be read, and the way out; "" where all can, or where the API server does not answer now."""
-        if not self._asked or time.monotonic() - self._asked > _FRESH_SECONDS:
-            self._found = next(filter(None, map(self._problem, self._collections)), "")
-            self._asked = time.monotonic()
-        return self._found
+        return next(filter(None, map(self._problem, self._collections)), "")
 
     def _problem(self, collection: tuple[str, str, str, str]) -> str:
         group, plural, namespace, path = collection
@@ -87,7 +102,6 @@ class Access:
             Something is missing all the same.
         """
         for attempt in range(_FIRST_ATTEMPTS):
-            self._asked = 0.0
             missing = self.missing()
             if not missing:
                 return

@@ -24,6 +24,21 @@ class Channels:
         requests, reports = config_map_names(application, kind)
         return Channel.over(ConfigMapStore(self._client, namespace, requests), ConfigMapStore(self._client, namespace, reports))
 
+    def of_another(self, namespace: str, kind: str, application: str, uid: str) -> list[str]:
+        """Return the names of those ConfigMaps that will go with an application of another uid, which was deleted."""
+        found = []
+        for name in config_map_names(application, kind):
+            try:
+                body = self._client.request("GET", objects_path("v1", namespace, "configmaps", name))
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                continue
+            owners = [owner["uid"] for owner in body["metadata"].get("ownerReferences") or [] if owner["kind"] == kind]
+            if owners and uid not in owners:
+                found.append(name)
+        return found
+
     def ensure(self, namespace: str, kind: str, application: str, owner: Mapping[str, Any]) -> str:
         """Create what is missing of both ConfigMaps; they go with the application that owns them.
 

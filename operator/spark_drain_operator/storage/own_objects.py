@@ -12,7 +12,7 @@ __all__ = ["GROUP", "UID", "VERSION", "OwnObjects", "Resource"]
 
 GROUP, VERSION = "sparkdrain.io", "v1alpha1"
 
-_PAGE = 200
+_PAGE = 20  # each may have a status of a megabyte and more
 
 UID = f"{GROUP}/uid"
 """Annotation: the uid of the object that was begun, so that a copy of it, or one restored from a backup without its status, is known."""

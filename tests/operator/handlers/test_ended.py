@@ -9,6 +9,7 @@ from spark_drain_operator.kinds.drain.reasons import Phase
 from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.own_objects import GROUP
+from spark_drain_store.kube_client import ApiUnavailableError
 
 from tests.operator.conftest import World
 from tests.operator.finished import finished
@@ -51,3 +52,25 @@ def test_the_definition_knows_the_same_ends() -> None:
     (rule,) = [each["rule"] for each in rules if "status" in each["rule"]]
     assert rule.partition("in ")[2].strip() == str([str(phase) for phase in Phase if phase.terminal]).replace('"', "'") + ")"
     assert RESOURCE.active.count("!=") == sum(phase.terminal for phase in Phase)
+
+
+def test_a_look_that_fails_is_repeated_soon(api_server: ApiServer, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_drain_operator.handlers.ended._AFTER_A_FAILURE", 0.1)
+    finished(api_server, namespace, "held", finalizers=(f"{GROUP}/drain",))
+    queue: DelayedQueue[ObjectKey] = DelayedQueue()
+    ended = Ended(Cluster.over(api_server.client), [RESOURCE], [namespace], queue)
+    look, failures = ended.look, iter(range(2))
+
+    def fail_at_first() -> None:
+        if next(failures, None) is not None:
+            raise ApiUnavailableError("the Kubernetes API server answered 429")
+        look()
+
+    monkeypatch.setattr(ended, "look", fail_at_first)
+    ended.start()
+    try:
+        key = queue.get()
+    finally:
+        ended.stop()
+    assert key is not None
+    assert key.name == "held"

@@ -107,7 +107,10 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
 
     def steps(self, current: DrainPass) -> Iterable[Callable[[DrainPass], Outcome]]:
         """See `Kind.steps`."""
-        gone = current.application is None and not current.unreadable
+        application = current.application
+        gone = application is None and not current.unreadable
+        if current.notification is None and application is not None and application.suspend_requested:
+            gone = current.status.scale_down_time is not None  # so the driver is ending, and nothing has to hold it any more
         return LAST_STEPS if current.complete and gone else (*INTERRUPTS, *STEPS)
 
     def was_begun(self, status: DrainStatus) -> bool:

@@ -91,6 +91,12 @@ class DrainPass:
         """The agent's answer."""
         return self.messages.reports.get(self.drain_id)
 
+    @property
+    def forward_only(self) -> bool:
+        """Whether the agent is known to be past the point of no return; the report may be gone since."""
+        known = self.status.conditions.is_true(ConditionType.SOURCES_STOPPED)
+        return known or (self.report is not None and self.report.state.forward_only)
+
     def update_notification(self, **changes: Any) -> None:
         """Change fields of the notification, where it exists and they differ."""
         notification = self.notification

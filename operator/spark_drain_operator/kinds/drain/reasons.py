@@ -89,6 +89,7 @@ class Reason(StrEnum):
     DRIVER_UNCONFIRMED = "DriverUnconfirmed"
     NOT_REQUESTED = "NotRequested"
     SCALE_DOWN_REQUESTED = "ScaleDownRequested"
+    SCALE_DOWN_INCOMPLETE = "ScaleDownIncomplete"
     WAITING_FOR_PODS = "WaitingForPods"
     APPLICATION_SUSPENDED = "ApplicationSuspended"
     APPLICATION_DELETED = "ApplicationDeleted"
@@ -99,6 +100,7 @@ class Reason(StrEnum):
     BATCH_STILL_RUNNING = report_reasons.BATCH_STILL_RUNNING
     CANCEL_REQUESTED = "CancelRequested"
     DELETED = "Deleted"
+    CONFIG_MAPS_OF_ANOTHER = "ConfigMapsOfAnother"
     NOTIFICATION_REMOVED = "NotificationRemoved"
     NOTIFICATION_REMOVED_TOO_LATE = "NotificationRemovedTooLate"
     NO_ANSWER_TO_WITHDRAWAL = "NoAnswerToWithdrawal"
@@ -147,6 +149,9 @@ _MESSAGES: dict[str, str] = {
     Reason.EXECUTORS_UNACCOUNTED: "running executors that are not in the agent's report: {executors}",
     Reason.NOT_REQUESTED: "spec.afterDrain is Keep",
     Reason.SCALE_DOWN_REQUESTED: "requested scale-down of the application",
+    Reason.SCALE_DOWN_INCOMPLETE: (
+        "scale-down was requested at {time} and is not done: a finalizer holds the application, or something takes spec.suspend back"
+    ),
     Reason.WAITING_FOR_PODS: "waiting for {count} pods of the application to terminate: {pods}",
     Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods runs",
     Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
@@ -160,6 +165,9 @@ _MESSAGES: dict[str, str] = {
     Reason.DEADLINE_EXCEEDED: "not finished within timeoutSeconds ({seconds} s); {state}",
     Reason.CANCEL_REQUESTED: "spec.cancel was set",
     Reason.DELETED: "the PipelineDrain was deleted",
+    Reason.CONFIG_MAPS_OF_ANOTHER: (
+        "ConfigMaps {names} belong to an earlier application of the name {name!r} and are about to be removed by the garbage collector"
+    ),
     Reason.NOTIFICATION_REMOVED: "the drain notification was removed from ConfigMap {requests}",
     Reason.NOTIFICATION_REMOVED_TOO_LATE: (
         "the drain notification was removed from ConfigMap {requests} when the agent was at {state}, past the point of no return: it "

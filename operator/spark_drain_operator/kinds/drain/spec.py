@@ -89,8 +89,10 @@ class DrainSpec:
                 timeout=int(spec.get("timeoutSeconds", 1800)),
                 ttl=None if spec.get("ttlSecondsAfterFinished") is None else int(spec["ttlSecondsAfterFinished"]),
                 expiration_seconds=None if spec.get("expirationSeconds") is None else int(spec["expirationSeconds"]),
-                expiration=None if spec.get("expirationTime") is None else parse_time(spec["expirationTime"]),
+                expiration=_time("expirationTime", spec.get("expirationTime")),
             )
+        except InvalidSpecError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidSpecError(
                 f"spec cannot be read ({type(error).__name__}: {error}); apply the CustomResourceDefinition of this operator's version"
@@ -123,6 +125,14 @@ def _name(kind: str, name: str) -> str:
             "digits, '-' and '.', beginning and ending with a letter or digit"
         )
     return name
+
+
+def _time(field: str, text: str | None) -> datetime | None:
+    """Return a time; the API server takes some that no calendar has."""
+    try:
+        return None if text is None else parse_time(text)
+    except ValueError as error:
+        raise InvalidSpecError(f"spec.{field} {text!r} cannot be read: {error}") from error
 
 
 _OPTIONS = {

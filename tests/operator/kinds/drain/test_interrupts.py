@@ -343,6 +343,20 @@ def test_delete_removes_the_application_and_keeps_the_result(world: World) -> No
     assert world.config_map("drain-result")["data"]["report.json"]
 
 
+def test_an_application_that_does_not_go_stalls_its_drain(world: World) -> None:
+    agent = world.run_application()
+    world.application.set_finalizers("example.com/held")
+    drain_id = world.create_drain(afterDrain="Delete")
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.await_condition("ScaledDown", "ScaleDownRequested")
+    world.application.end_pods()
+    world.patch_status(scaleDown={"requestedAt": "2026-01-01T00:00:00Z"})
+    assert "a finalizer holds the application" in world.await_condition("Stalled", "ScaleDownIncomplete")["message"]
+    world.application.set_finalizers()
+    world.await_phase("Drained")
+
+
 def test_a_finished_drain_lives_as_long_as_its_ttl(world: World) -> None:
     world.create_drain(ifNotRunning="Succeed", ttlSecondsAfterFinished=2)
     world.await_phase("NothingToDrain")

@@ -15,7 +15,7 @@ from spark_drain_operator.storage.applications import ApplicationObjects
 from spark_drain_store import DrainState, QueryReport
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY
-from spark_drain_store.kube_client import ApiError
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError
 
 from tests.operator.conftest import World, condition
 from tests.operator.process import OperatorProcess
@@ -193,3 +193,46 @@ def test_a_foreign_uid_on_a_drain_in_progress_ends_nothing(world: World) -> None
     assert world.drain()["status"]["phase"] == "Flushing"
     agent.drained(drain_id)
     world.application.await_suspend()
+
+
+def test_without_both_config_maps_the_point_of_no_return_is_remembered(world: World) -> None:
+    """Somebody has deleted them; the agent flushes on."""
+    world.drain_at(DrainState.FLUSHING)
+    world.delete_config_maps()
+    world.patch_drain(spec={"timeoutSeconds": 3000})
+    assert succeeded(world.await_phase("Failed", seconds=20)) == "NotificationRemovedTooLate"
+    assert world.untouched
+
+
+def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world: World) -> None:
+    agent = world.run_application()
+    drain_id = world.create_drain()
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.application.await_suspend()
+    world.application.set_state("SUSPENDED")
+    world.application.end_pods(role="driver")
+    world.await_condition("ScaledDown", "WaitingForPods")
+    world.delete_config_maps()
+    world.application.end_pods()
+    world.await_phase("Drained")
+
+
+def test_config_maps_of_an_application_that_is_gone_are_not_used(world: World) -> None:
+    """The garbage collector would take a drain's request away in the middle of it."""
+    agent = world.run_application()
+    first = world.create_drain("first", execution="PlanOnly")
+    agent.await_notification()
+    agent.report(first, DrainState.ACKNOWLEDGED, reason="Planned")
+    world.await_phase("Planned", "first")
+    owner = ScriptedApplication(world.client, world.namespace, "other").create().body()
+    reference = {field: owner[field] for field in ("apiVersion", "kind")} | {field: owner["metadata"][field] for field in ("name", "uid")}
+    for name in config_map_names("app"):
+        path = f"/api/v1/namespaces/{world.namespace}/configmaps/{name}"
+        world.client.request("PATCH", path, body={"metadata": {"ownerReferences": [reference]}}, content_type=MERGE_PATCH)
+    world.create_drain("second")
+    message = world.await_condition("Accepted", "ConfigMapsOfAnother", "second")["message"]
+    assert all(name in message for name in config_map_names("app"))
+    assert not agent.notifications()
+    world.delete_config_maps()  # as the garbage collector does
+    agent.await_notification()

@@ -1,5 +1,6 @@
 """The spec of a drain."""
 
+import re
 from typing import Any
 
 import pytest
@@ -28,3 +29,9 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
     """The definition in the cluster may be that of an older release."""
     with pytest.raises(InvalidSpecError, match="cannot be the name of a SparkApplication"):
         DrainSpec.parse({"applicationRef": {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": name}})
+
+
+@pytest.mark.parametrize("time", ["0000-01-01T00:00:00Z", "2026-01-01T00:00:00-24:00", "9999-12-31T23:59:59-23:59"])
+def test_a_time_that_the_api_server_takes_and_no_calendar_has(time: str) -> None:
+    with pytest.raises(InvalidSpecError, match=re.escape(f"spec.expirationTime {time!r} cannot be read")):
+        DrainSpec.parse({"applicationRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"}, "expirationTime": time})

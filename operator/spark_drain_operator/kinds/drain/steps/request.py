@@ -20,6 +20,9 @@ from spark_drain_operator.storage.pods import DriverPod
 __all__ = ["Action", "Decision", "blocking", "decide", "run"]
 
 
+_POLL_SECONDS = 2.0
+
+
 class Action(Enum):
     """What to do about the notification."""
 
@@ -122,7 +125,7 @@ def run(drain: DrainPass) -> Outcome:
         case Action.WAIT_FOR_PLAN:
             message = message_of(Reason.WAITING_FOR_PLAN, other=_name_of(drain, decision.other))
             status.set(ConditionType.ACCEPTED, "Unknown", Reason.WAITING_FOR_PLAN, message)
-            return Waiting(2.0, message)
+            return Waiting(_POLL_SECONDS, message)
         case Action.STALE:
             message = message_of(Reason.STALE_RUN_ID, wanted=drain.spec.run_id, found=driver.run_id if driver else "")
             return ended(Phase.REJECTED, Reason.STALE_RUN_ID, message)
@@ -136,6 +139,12 @@ def run(drain: DrainPass) -> Outcome:
             return Waiting(drain.settings.resync_seconds, message)
         case Action.WRITE | Action.REBIND:
             assert driver is not None
+            assert application is not None
+            old = drain.cluster.channels.of_another(drain.namespace, drain.spec.application.kind, application.name, application.uid)
+            if old:
+                message = message_of(Reason.CONFIG_MAPS_OF_ANOTHER, names=", ".join(old), name=application.name)
+                status.set(ConditionType.ACCEPTED, "Unknown", Reason.CONFIG_MAPS_OF_ANOTHER, message)
+                return Waiting(_POLL_SECONDS, message)
             _write(drain, driver, rebind=decision.action is Action.REBIND)
     notification = drain.notification
     if notification is not None:
@@ -153,9 +162,10 @@ def run(drain: DrainPass) -> Outcome:
 def _removed(drain: DrainPass) -> Outcome:
     """End the drain: an agent that finds its notification removed holds the driver no longer, so there is nothing to scale down safely."""
     requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
-    if drain.report is None or not drain.report.state.forward_only:
+    if not drain.forward_only:
         return ended(Phase.CANCELLED, Reason.NOTIFICATION_REMOVED, message_of(Reason.NOTIFICATION_REMOVED, requests=requests))
-    message = message_of(Reason.NOTIFICATION_REMOVED_TOO_LATE, requests=requests, state=drain.report.state)
+    state = drain.report.state if drain.report is not None else drain.status.phase
+    message = message_of(Reason.NOTIFICATION_REMOVED_TOO_LATE, requests=requests, state=state)
     return ended(Phase.FAILED, Reason.NOTIFICATION_REMOVED_TOO_LATE, message)
 
 

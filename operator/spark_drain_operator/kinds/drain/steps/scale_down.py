@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
+from spark_drain_operator.clock import format_time
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
@@ -108,6 +109,9 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
             status.scale_down_time, status.scale_down_state = drain.now, application.state or "New"
         message = message_of(Reason.SCALE_DOWN_REQUESTED)
         status.set(ConditionType.SCALED_DOWN, "False", Reason.SCALE_DOWN_REQUESTED, message)
+        if drain.now >= status.scale_down_time + _PATIENCE:
+            message = message_of(Reason.SCALE_DOWN_INCOMPLETE, time=format_time(status.scale_down_time))
+            status.set(ConditionType.STALLED, "True", Reason.SCALE_DOWN_INCOMPLETE, message)
         return Waiting(_POLL_SECONDS, message)
     message = _waiting_message(application, left_over)
     status.set(ConditionType.SCALED_DOWN, "False", Reason.WAITING_FOR_PODS, message)
