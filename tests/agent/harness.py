@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from spark_drain_store.cli import main as store_command
 
+from tests.support import waiting
 from tools import spark_java
 
 __all__ = ["PER_FILE", "Drains", "Driver", "Feed", "eventually", "exactly", "ids_in", "logged", "newest", "rows_in"]
@@ -29,14 +30,7 @@ Found = TypeVar("Found")
 
 def eventually(look: Callable[[], Found | None], what: str, seconds: float = _SECONDS, alive: Driver | None = None) -> Found:
     """Return the first truthy answer; fails when time is up, or with its log when the driver ends before."""
-    until = time.monotonic() + seconds
-    while True:
-        found = look()
-        if found:
-            return found
-        assert alive is None or alive.running, f"the driver ended while waiting for {what}:\n{alive.tail() if alive else ''}"
-        assert time.monotonic() < until, f"not within {seconds} s: {what} (last answer {found!r})\n{alive.tail() if alive else ''}"
-        time.sleep(0.05)
+    return waiting.eventually(look, what, seconds, alive)
 
 
 class Feed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -25,6 +24,8 @@ from spark_drain_agent.gate import Phase
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import Channel, DrainNotification, DrainReport, DrainState, QueryReport
 
+from tests.support.waiting import eventually
+
 __all__ = ["MIDNIGHT", "PROVIDERS", "Application", "Batches", "Event", "Input", "day", "read_all", "until"]
 
 PROVIDERS = {
@@ -41,13 +42,7 @@ Found = TypeVar("Found")
 
 def until(look: Callable[[], Found | None], what: str) -> Found:
     """Return the first truthy answer."""
-    give_up = time.monotonic() + _SECONDS
-    while True:
-        found = look()
-        if found:
-            return found
-        assert time.monotonic() < give_up, f"not within {_SECONDS} s: {what}"
-        time.sleep(0.02)
+    return eventually(look, what, _SECONDS, every=0.02)
 
 
 def day(seconds: int) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from spark_drain_agent.drain.decide import Assignment, Decision
@@ -22,6 +22,7 @@ from spark_drain_store import DrainNotification, DrainReport, DrainState, Execut
 
 from tests.agent.checkpoint.test_steps import JOURNAL
 from tests.agent.stores import fickle_channel
+from tests.support.waiting import eventually
 
 ME = Identity(run_id="run-2", pod_name="", pod_uid="", spark_version="4.2.0", agent_version="0.1.0")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -56,8 +57,7 @@ class World:
         self.channel.reports.write({report.drain_id: report.to_json()})
 
     def reaches(self, state: DrainState) -> DrainReport:
-        found: DrainReport = until(lambda: (report := self.report()) and report.state is state and report)
-        return found
+        return eventually(lambda: report if (report := self.report()) is not None and report.state is state else None)
 
     @contextmanager
     def run(self, notification: DrainNotification = ASKED, inherited: DrainReport | None = None) -> Iterator[Drain]:
@@ -72,16 +72,6 @@ class World:
         thread.join(10)
         assert not thread.is_alive()
         assert self.agent.gate.phase is Phase.OPEN
-
-
-def until(look: Callable[[], Any]) -> Any:
-    give_up = time.monotonic() + 10
-    while True:
-        found = look()
-        if found:
-            return found
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -129,7 +119,7 @@ def test_the_answer_waits_for_a_store_that_is_away(world: World) -> None:
         world.reaches(DrainState.ACKNOWLEDGED)
         world.reports.away = True
         drain.update(replace(ASKED, withdrawn=True))
-        until(lambda: world.reports.refused)
+        eventually(lambda: world.reports.refused)
         world.reports.away = False
     assert world.reaches(DrainState.WITHDRAWN)
 
@@ -141,7 +131,7 @@ INHERITED = DrainReport(
 
 def test_a_drained_application_that_restarts_is_held_until_it_is_let_go(world: World) -> None:
     with world.run(inherited=INHERITED) as drain:
-        until(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.runs == ("run-1", "run-2"))
+        eventually(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.runs == ("run-1", "run-2"))
         time.sleep(0.2)
         assert world.agent.gate.phase is Phase.HELD
         drain.update(None)
@@ -151,13 +141,13 @@ def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) ->
     with world.run(inherited=INHERITED) as drain:
         world.reaches(DrainState.DRAINED)
         drain.update(replace(ASKED, withdrawn=True))
-        until(lambda: (report := world.report()) and report.withdrawal == "TooLate")
+        eventually(lambda: (report := world.report()) and report.withdrawal == "TooLate")
         drain.update(None)
 
 
 def test_a_withdrawal_that_came_between_two_runs_is_answered(world: World) -> None:
     with world.run(replace(ASKED, withdrawn=True), inherited=INHERITED) as drain:
-        until(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.withdrawal == "TooLate")
+        eventually(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.withdrawal == "TooLate")
         drain.update(None)
 
 
@@ -242,10 +232,10 @@ def test_what_keeps_a_drain_from_planning_is_told(world: World, monkeypatch: pyt
     monkeypatch.setattr("spark_drain_agent.drain.before_commit._SILENT_SECONDS", 0.1)
     world.ask(ASKED)
     world.agent.consider(world.channel.requests.read())
-    until(lambda: (report := world.report()) and report.message == "waits until the application has started a query")
+    eventually(lambda: (report := world.report()) and report.message == "waits until the application has started a query")
     world.channel.requests.write({"u": None})
     world.agent.consider(world.channel.requests.read())
-    until(lambda: world.agent.drain is None)
+    eventually(lambda: world.agent.drain is None)
 
 
 class HeldDrain:
@@ -267,14 +257,14 @@ def test_a_journalled_drain_is_adopted_even_if_the_store_comes_and_goes(world: W
     adopted: list[bool] = []
     thread = threading.Thread(target=lambda: adopted.append(world.agent._adopt(replace(JOURNAL, drain_id="u"))), daemon=True)
     thread.start()
-    until(lambda: world.reports.refused)
+    eventually(lambda: world.reports.refused)
     world.reports.away = False
     thread.join(10)
     assert adopted == [True]
     assert world.agent.gate.phase is Phase.HELD
     world.channel.requests.write({"u": None})
     world.agent.consider(world.channel.requests.read())
-    until(lambda: world.agent.gate.phase is Phase.OPEN)
+    eventually(lambda: world.agent.gate.phase is Phase.OPEN)
 
 
 def test_a_journal_without_a_notification_is_not_adopted(world: World) -> None:
@@ -295,7 +285,7 @@ def test_silent_executors_are_asked_again_while_the_driver_is_held(world: World,
     monkeypatch.setattr("spark_drain_agent.drain.run.collect_executor_reports", collect)
     monkeypatch.setattr("spark_drain_agent.drain.run._ASK_AGAIN_SECONDS", 0.05)
     with world.run(inherited=INHERITED) as drain:
-        until(lambda: (report := world.report()) is not None and report.executors_drained == "1-2")
+        eventually(lambda: (report := world.report()) is not None and report.executors_drained == "1-2")
         report = world.report()
         assert report is not None
         assert (report.state, report.executor_exceptions) == (DrainState.DRAINED, ())
