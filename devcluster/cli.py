@@ -1,6 +1,7 @@
 """The command line: ``python -m devcluster COMMAND``."""
 
 import argparse
+import errno
 import os
 import subprocess
 import sys
@@ -170,6 +171,11 @@ def main() -> int:
         return int(options.function(options))
     except DevclusterError as error:
         print(f"devcluster: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise
+        print(f"devcluster: {error}: make room, or name another folder in XDG_CACHE_HOME", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("devcluster: interrupted; the same command goes on where this one stopped", file=sys.stderr)

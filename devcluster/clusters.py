@@ -1,7 +1,6 @@
 """Clusters by name, whatever provides them."""
 
 import json
-import shutil
 from pathlib import Path
 
 from devcluster import docker, fresh, gobuild, holding, kindcluster, loopback, machine
@@ -44,7 +43,7 @@ class LoopbackCluster(ClusterFolder):
         """End it."""
         holding.end(self.folder)
         if purge:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.forget()
 
 
 AnyCluster = LoopbackCluster | EmbeddedCluster | KindCluster

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -30,11 +29,11 @@ _COPY_OF = "spark-drain.devcluster/copy-of"
 
 @dataclass(frozen=True)
 class _Node:
-    id: str
     name: str
     role: str
     runs: bool
     image: str
+    mounts: tuple[str, ...]
 
 
 class KindCluster(ClusterFolder):
@@ -48,7 +47,6 @@ class KindCluster(ClusterFolder):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        # Says "begun", or "done" and the ids of the containers; nodes of this name that are others are somebody else's.
         self._creation = folder / "creation"
         self._shared = folder / "shared"
 
@@ -93,7 +91,7 @@ class KindCluster(ClusterFolder):
         MissingPrerequisiteError
             If no engine answers that could stop them.
         """
-        if self._creation.exists():
+        if self._shared.exists() or self._creation.exists():
             try:
                 docker.version()
                 if not self._is_ours(self._nodes()):
@@ -107,12 +105,13 @@ class KindCluster(ClusterFolder):
                     raise
                 print(f"cluster {self.name!r} is forgotten; its nodes, if there are any, stay: {error}", file=sys.stderr)
         if purge:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.forget()
 
     def load(self, image: str) -> None:
         """Copy an image from the Docker engine to every worker that lacks it: the control plane's taint keeps pods away."""
         if not self._is_made():
             raise DevclusterError(f"cluster {self.name!r} has not come up yet: `python -m devcluster up --name {self.name}`")
+        docker.version()  # as in `is_up`
         wanted = docker.image_id(image)
         # Not left to kind: where engine and node count an image's id in different ways, it would copy each time.
         late = [node.name for node in self._nodes() if node.role == "worker" and not self._has_copy(node.name, image, wanted)]
@@ -127,12 +126,12 @@ class KindCluster(ClusterFolder):
         return bool(docker.run("exec", node, *_CTR, "ls", "--quiet", query).strip())
 
     def _is_made(self) -> bool:
-        return self._creation.exists() and self._creation.read_text().startswith("done\n")
+        return self._creation.exists() and self._creation.read_text().startswith("done")
 
     def _is_ours(self, nodes: list[_Node]) -> bool:
-        if not self._creation.exists():
-            return not nodes
-        return not self._is_made() or {node.id for node in nodes} <= set(self._creation.read_text().split()[1:])
+        """Whether nodes of this name are not those of a cluster that was made by hand: ours have our shared folder."""
+        shared = {str(self._shared), str(self._shared.resolve())}
+        return not nodes or any(not shared.isdisjoint(node.mounts) for node in nodes)
 
     def _run_nodes(self) -> datetime:
         """Return the moment since when the nodes have run at most."""
@@ -163,9 +162,9 @@ class KindCluster(ClusterFolder):
     def _create(self) -> None:
         self._shared.mkdir(parents=True, exist_ok=True)
         self._shared.chmod(0o1777)
+        self._creation.unlink(missing_ok=True)
         if self._nodes():  # of an `up` that was interrupted
             self._kind("delete", "cluster", "--kubeconfig", str(self.kubeconfig))
-        self._creation.write_text("begun\n")
         image = os.environ.get(NODE_IMAGE)
         chosen = ["--image", image] if image else []
         try:
@@ -174,7 +173,7 @@ class KindCluster(ClusterFolder):
             if "failed to pull image" not in str(error):
                 raise
             raise DevclusterError(f"{error}\nAnother node image, for example from a mirror, can be named in {NODE_IMAGE}") from error
-        self._creation.write_text("\n".join(["done", *(node.id for node in self._nodes()), ""]))
+        self._creation.write_text("done\n")
 
     def _delete(self) -> None:
         nodes = self._nodes()
@@ -190,11 +189,11 @@ class KindCluster(ClusterFolder):
             docker.run("stop", *running)
 
     def _nodes(self) -> list[_Node]:
-        form = '{{.ID}}\t{{.Names}}\t{{.Label "io.x-k8s.kind.role"}}\t{{.State}}\t{{.Image}}'
+        form = '{{.Names}}\t{{.Label "io.x-k8s.kind.role"}}\t{{.State}}\t{{.Image}}\t{{.Mounts}}'
         # Not truncated: an image that was named with its digest is not known without it.
         found = docker.run("ps", "--all", "--no-trunc", "--filter", f"label=io.x-k8s.kind.cluster={self.name}", "--format", form)
         lines = [line.split("\t") for line in found.splitlines()]
-        return [_Node(id, name, role, state == "running", image) for id, name, role, state, image in lines]
+        return [_Node(name, role, state == "running", image, tuple(mounts.split(","))) for name, role, state, image, mounts in lines]
 
     def _await_nodes(self, since: datetime) -> None:
         deadline = time.monotonic() + _NODE_SECONDS

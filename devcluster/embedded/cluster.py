@@ -1,7 +1,6 @@
 """The embedded cluster from start to end."""
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -132,7 +131,7 @@ class EmbeddedCluster(ClusterFolder):
         if mounts:
             raise DevclusterError("mounts are left behind:\n" + "\n".join(mounts))
         if purge:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.forget()
 
     def kubectl(self, kube: Path, *arguments: str, text: str | None = None) -> str:
         """Run kubectl as the administrator and return what it prints.

@@ -20,6 +20,7 @@ class Docker:
 
     def build(self, recipe: Recipe) -> None:
         """Build an image and leave it in the engine."""
+        docker.version()  # an engine that hangs is not waited for
         command = ["build", "--tag", recipe.name, "--file", str(recipe.dockerfile), *_options(recipe)]
         if recipe.base:
             self.build(RECIPES[recipe.base])

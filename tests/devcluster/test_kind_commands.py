@@ -10,8 +10,9 @@ import pytest
 from devcluster import clusters, kindcluster
 from devcluster.cli import main
 from devcluster.errors import DevclusterError, MissingPrerequisiteError
+from devcluster.images.builders import Docker
 from devcluster.images.loading import load
-from devcluster.images.recipes import Recipe
+from devcluster.images.recipes import RECIPES, Recipe
 from devcluster.kindcluster import KindCluster
 from devcluster.paths import REPOSITORY, cluster_dir
 from devcluster.progress import Progress
@@ -22,12 +23,10 @@ NODES = {"dev-control-plane": "control-plane", "dev-worker": "worker", "dev-work
 KINDS_OWN = "kindest/node:v1.36.4"
 
 
-def listed(state: str = "running", made: str = "by-us") -> str:
-    return "\n".join(f"{made}-{name}\t{name}\t{role}\t{state}\t{KINDS_OWN}" for name, role in NODES.items())
-
-
-def made_by_us(cluster: KindCluster) -> None:
-    (cluster.folder / "creation").write_text("\n".join(["done", *(f"by-us-{name}" for name in NODES), ""]))
+def listed(state: str = "running", shared: str = "") -> str:
+    """Return nodes as docker lists them, by default with the shared folder of cluster ``dev``."""
+    mounts = f"/lib/modules,{shared or cluster_dir('dev') / 'shared'},5f1c"
+    return "\n".join(f"{name}\t{role}\t{state}\t{KINDS_OWN}\t{mounts}" for name, role in NODES.items())
 
 
 def nodes_say(kubectl: StandIn, heartbeat: datetime, count: int = 3, pods: tuple[object, ...] = ()) -> None:
@@ -57,7 +56,6 @@ def cluster(docker: StandIn, kind: StandIn, kubectl: StandIn) -> KindCluster:
 def made(cluster: KindCluster, docker: StandIn, kind: StandIn) -> KindCluster:
     """Return one that runs."""
     up(cluster)
-    made_by_us(cluster)
     docker.says(listed(), 0, "ps")
     docker.says("\n".join(["2026-01-01T00:00:00.123456789Z"] * len(NODES)), 0, "inspect")
     docker.forget()
@@ -101,8 +99,9 @@ def test_who_cannot_pull_the_node_image_is_told_how_to_name_another(cluster: Kin
 
 def test_an_engine_that_hangs_is_not_waited_for(made: KindCluster, docker: StandIn) -> None:
     docker.says("Cannot connect to the Docker daemon", 1, "version")
-    with pytest.raises(MissingPrerequisiteError, match="no Docker engine answers"):
-        made.is_up()
+    for ask in (made.is_up, lambda: made.load("example:dev"), lambda: Docker().build(RECIPES["spark-drain-operator:dev"])):
+        with pytest.raises(MissingPrerequisiteError, match="no Docker engine answers"):
+            ask()
 
 
 def test_what_runs_is_left_alone(made: KindCluster, docker: StandIn, kind: StandIn) -> None:
@@ -134,7 +133,7 @@ def test_an_interrupted_creation_is_begun_anew(cluster: KindCluster, docker: Sta
 
 
 def test_a_cluster_that_somebody_else_made_is_not_touched(cluster: KindCluster, docker: StandIn, kind: StandIn) -> None:
-    docker.says(listed(), 0, "ps")
+    docker.says(listed(shared="/home/other/shared"), 0, "ps")
     with pytest.raises(DevclusterError, match=r"a cluster 'dev' that is not devcluster's: use another --name, or .*`kind delete"):
         up(cluster)
     cluster.down(purge=True)
@@ -143,7 +142,7 @@ def test_a_cluster_that_somebody_else_made_is_not_touched(cluster: KindCluster, 
 
 
 def test_a_cluster_that_was_made_by_hand_after_ours_is_not_touched(made: KindCluster, docker: StandIn, kind: StandIn) -> None:
-    docker.says(listed(made="by-hand"), 0, "ps")
+    docker.says(listed(shared="/home/other/shared"), 0, "ps")
     assert not made.is_up()
     with pytest.raises(DevclusterError, match="not devcluster's"):
         up(made)
@@ -151,6 +150,20 @@ def test_a_cluster_that_was_made_by_hand_after_ours_is_not_touched(made: KindClu
     made.down(purge=True)
     assert docker.calls("stop") == []
     assert [call[0] for call in kind.calls()] == []
+
+
+def test_a_cluster_that_was_made_by_hand_after_ours_failed_is_not_touched(cluster: KindCluster, docker: StandIn, kind: StandIn) -> None:
+    kind.says("failed to pull image", 1, "create")
+    with pytest.raises(DevclusterError, match="failed to pull image"):
+        up(cluster)
+    docker.says(listed(shared="/home/other/shared"), 0, "ps")
+    kind.forget()
+    with pytest.raises(DevclusterError, match="not devcluster's"):
+        up(cluster)
+    cluster.down()
+    cluster.down(purge=True)
+    assert docker.calls("stop") == []
+    assert kind.calls() == []
 
 
 @pytest.mark.usefixtures("impatient")
@@ -174,7 +187,7 @@ def test_a_name_that_was_taken_on_a_full_disk_is_free(cluster: KindCluster) -> N
 def test_workers_that_are_not_ready_are_waited_for(cluster: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
     docker.says(listed(), 0, "ps")
     docker.says("2026-01-01T00:00:00Z", 0, "inspect")
-    made_by_us(cluster)
+    (cluster.folder / "creation").write_text("done\n")
     nodes_say(kubectl, datetime.now(UTC), count=1)
     with pytest.raises(DevclusterError, match=r"not Ready after 0 s: dev-worker, dev-worker2\. .*down --purge --name dev"):
         up(cluster)

@@ -1,5 +1,6 @@
 """What people are told when something is missing or wrong."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import gobuild, machine
+from devcluster import cli, clusters, gobuild, machine
 from devcluster.clusters import find
 from devcluster.errors import DevclusterError, MissingPrerequisiteError
 from devcluster.gobuild import GoModule
@@ -106,3 +107,22 @@ def test_help_says_what_it_is_not_for() -> None:
     done = subprocess.run([sys.executable, "-m", "devcluster", "--help"], check=True, cwd=REPOSITORY, capture_output=True, text=True)
     assert "Never for production" in done.stdout
     assert "set KUBECONFIG" in done.stdout
+
+
+def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=64", "tmpfs", str(cache)], check=True)
+    try:
+        _, cluster = clusters.create("full", "embedded", control_plane_only=True)
+        with (cache / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
+            while ballast.write(b"x" * 4096):
+                pass
+        monkeypatch.setattr(sys, "argv", ["devcluster", "up", "--name", "other", "--control-plane-only"])
+        assert cli.main() == 1
+        assert "No space left on device" in capsys.readouterr().err
+        subprocess.run(["mount", "-o", "remount,ro", str(cache)], check=True)
+        with pytest.raises(DevclusterError, match="full cannot be removed"):
+            cluster.forget()
+    finally:
+        subprocess.run(["umount", str(cache)], check=True)
