@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
+
+import yaml
 
 from devcluster import docker, gobuild
 from devcluster.errors import DevclusterError, MissingPrerequisiteError
@@ -36,6 +38,10 @@ class _Node:
     mounts: tuple[str, ...]
 
 
+def _wanted() -> int:
+    return len(yaml.safe_load(CONFIG.read_text())["nodes"])
+
+
 class KindCluster(ClusterFolder):
     """One cluster in Docker containers.
 
@@ -56,7 +62,7 @@ class KindCluster(ClusterFolder):
             return False
         docker.version()  # an engine that hangs is not waited for
         nodes = self._nodes()
-        return bool(nodes) and self._is_ours(nodes) and all(node.runs for node in nodes)
+        return len(nodes) == _wanted() and self._is_ours(nodes) and all(node.runs for node in nodes)
 
     def up(self, progress: Progress) -> None:
         """Create the cluster unless it exists, or start what of it is stopped.
@@ -73,10 +79,10 @@ class KindCluster(ClusterFolder):
             gobuild.build(gobuild.KUBE)
             gobuild.build(gobuild.KIND)
         with progress.step("creating the nodes, or starting those that are stopped"):
-            since = self._run_nodes()
+            self._run_nodes()
             self._export_kubeconfig()
         with progress.step("waiting for the nodes"):
-            self._await_nodes(since)
+            self._await_nodes()
 
     def down(self, *, purge: bool = False) -> None:
         """Stop the nodes, which keep objects and images.
@@ -133,8 +139,7 @@ class KindCluster(ClusterFolder):
         shared = {str(self._shared), str(self._shared.resolve())}
         return not nodes or any(not shared.isdisjoint(node.mounts) for node in nodes)
 
-    def _run_nodes(self) -> datetime:
-        """Return the moment since when the nodes have run at most."""
+    def _run_nodes(self) -> None:
         nodes = self._nodes()
         if not self._is_ours(nodes):
             raise DevclusterError(
@@ -142,22 +147,23 @@ class KindCluster(ClusterFolder):
                 f"or delete it with `kind delete cluster --name {self.name}`"
             )
         stopped = [node.name for node in nodes if not node.runs]
-        since = datetime.now(UTC).replace(microsecond=0)
         if not nodes or not self._is_made():
             self._create()
+        elif len(nodes) < _wanted():
+            left = ", ".join(node.name for node in nodes)
+            raise DevclusterError(f"of {_wanted()} nodes there are only {left}: begin anew after `down --purge --name {self.name}`")
         elif stopped:
             docker.run("start", *stopped)
-        else:  # perhaps by the engine, when it was started itself
-            since = self._started([node.name for node in nodes])
-        return since
 
     def _export_kubeconfig(self) -> None:
         """Write it again: each start gives the API server another port on the machine."""
         self._kind("export", "kubeconfig", "--kubeconfig", str(self.kubeconfig))
 
-    def _started(self, names: list[str]) -> datetime:
+    def _started(self) -> dict[str, datetime]:
+        """Return since when each node runs, which may have been started by the engine."""
+        names = [node.name for node in self._nodes()]
         moments = docker.run("inspect", "--format", "{{.State.StartedAt}}", *names).split()
-        return max(datetime.fromisoformat(f"{moment[:19]}+00:00") for moment in moments)
+        return {name: datetime.fromisoformat(f"{moment[:19]}+00:00") for name, moment in zip(names, moments, strict=True)}
 
     def _create(self) -> None:
         self._shared.mkdir(parents=True, exist_ok=True)
@@ -195,21 +201,24 @@ class KindCluster(ClusterFolder):
         lines = [line.split("\t") for line in found.splitlines()]
         return [_Node(name, role, state == "running", image, tuple(mounts.split(","))) for name, role, state, image, mounts in lines]
 
-    def _await_nodes(self, since: datetime) -> None:
+    def _await_nodes(self) -> None:
         deadline = time.monotonic() + _NODE_SECONDS
-        wanted = {node.name for node in self._nodes()}
+        since = self._started()
         kubectl = str(gobuild.build(gobuild.KUBE) / "kubectl")
         command = [kubectl, "--kubeconfig", str(self.kubeconfig), "get", "nodes,pods", "--all-namespaces", "-o", "json"]
         while True:
             done = subprocess.run(command, check=False, capture_output=True, text=True)
             items = [] if done.returncode else json.loads(done.stdout)["items"]
-            late = wanted - {item["metadata"]["name"] for item in items if item["kind"] == "Node" and is_ready(item, since)}
-            late |= {f"pod {item['metadata']['name']}" for item in items if item["kind"] == "Pod" and is_outdated(item, since)}
+            named = {item["metadata"]["name"]: item for item in items if item["kind"] == "Node"}
+            late = {name for name, moment in since.items() if name not in named or not is_ready(named[name], moment)}
+            pods = [(item, since.get(item["spec"].get("nodeName", ""))) for item in items if item["kind"] == "Pod"]
+            late |= {f"pod {pod['metadata']['name']}" for pod, moment in pods if moment is not None and is_outdated(pod, moment)}
             if not late:
                 return
             stopped = [node.name for node in self._nodes() if not node.runs]
             if stopped:  # by an engine that had not carried out an earlier `down` yet
                 docker.run("start", *stopped)
+                since = self._started()
                 self._export_kubeconfig()
             if time.monotonic() > deadline:
                 raise DevclusterError(

@@ -12,20 +12,20 @@ def is_ready(node: dict[str, Any], since: datetime) -> bool:
     node : dict
         As the API server has it.
     since : datetime
-        When the nodes were started: an older heartbeat says what was, not what is.
+        When it was started: an older heartbeat says what was, not what is.
     """
     return any(datetime.fromisoformat(condition["lastHeartbeatTime"]) >= since for condition in _ready(node))
 
 
 def is_outdated(pod: dict[str, Any], since: datetime) -> bool:
-    """Say whether a pod is said to be Ready because of containers that ended when the nodes were stopped.
+    """Say whether a pod is said to be Ready because of containers that ended when its node was stopped.
 
     Parameters
     ----------
     pod : dict
         As the API server has it.
     since : datetime
-        When the nodes were started.
+        When its node was started.
     """
     status = pod["status"]
     began = [state["running"]["startedAt"] for item in status.get("containerStatuses", []) if "running" in (state := item["state"])]

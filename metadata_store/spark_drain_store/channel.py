@@ -88,4 +88,4 @@ def _folder(location: str, path: str) -> Path:
     host = path.removeprefix("//")
     if host != path and not host.startswith("/"):
         raise StoreError(f"metadata store {location!r} must be a folder of this machine: file:/{host.partition('/')[2]}")
-    return Path(path)
+    return Path(path).absolute()  # the application may go to another folder

@@ -40,12 +40,17 @@ def pod(began: datetime, ready: str = "True") -> dict[str, object]:
         "conditions": [{"type": "Ready", "status": ready}],
         "containerStatuses": [{"state": {"running": {"startedAt": began.isoformat()}}}, {"state": {"terminated": {}}}],
     }
-    return {"kind": "Pod", "metadata": {"name": "p"}, "status": status}
+    return {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "dev-worker"}, "status": status}
+
+
+def started(docker: StandIn, *moments: datetime) -> None:
+    docker.says("\n".join(moment.strftime("%Y-%m-%dT%H:%M:%S.123456789Z") for moment in moments), 0, "inspect")
 
 
 @pytest.fixture
 def cluster(docker: StandIn, kind: StandIn, kubectl: StandIn) -> KindCluster:
     """Return one that was not created yet, and whose nodes will be Ready at once."""
+    docker.says("", 0, "inspect")
     nodes_say(kubectl, datetime.now(UTC) + timedelta(minutes=5))
     cluster = KindCluster(cluster_dir("dev"))
     cluster.folder.mkdir(parents=True)
@@ -57,7 +62,7 @@ def made(cluster: KindCluster, docker: StandIn, kind: StandIn) -> KindCluster:
     """Return one that runs."""
     up(cluster)
     docker.says(listed(), 0, "ps")
-    docker.says("\n".join(["2026-01-01T00:00:00.123456789Z"] * len(NODES)), 0, "inspect")
+    started(docker, *[datetime(2026, 1, 1, tzinfo=UTC)] * len(NODES))
     docker.forget()
     kind.forget()
     return cluster
@@ -127,6 +132,7 @@ def test_an_interrupted_creation_is_begun_anew(cluster: KindCluster, docker: Sta
     assert not cluster.is_up()
     kind.says("", 0, "create")
     kind.forget()
+    started(docker, *[datetime.now(UTC)] * len(NODES))
     up(cluster)
     assert [call[0] for call in kind.calls()] == ["delete", "create", "export"]
     assert cluster.is_up()
@@ -172,7 +178,7 @@ def test_nodes_that_an_engine_stops_late_are_started(made: KindCluster, docker: 
     nodes_say(kubectl, datetime.now(UTC) - timedelta(minutes=5), count=1)
     docker.says(listed("exited"), 0, "ps")
     with pytest.raises(DevclusterError):
-        made._await_nodes(datetime.now(UTC))
+        made._await_nodes()
     assert docker.calls("start")[0] == ["start", *NODES]
 
 
@@ -186,7 +192,7 @@ def test_a_name_that_was_taken_on_a_full_disk_is_free(cluster: KindCluster) -> N
 @pytest.mark.usefixtures("impatient")
 def test_workers_that_are_not_ready_are_waited_for(cluster: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
     docker.says(listed(), 0, "ps")
-    docker.says("2026-01-01T00:00:00Z", 0, "inspect")
+    started(docker, *[datetime(2026, 1, 1, tzinfo=UTC)] * len(NODES))
     (cluster.folder / "creation").write_text("done\n")
     nodes_say(kubectl, datetime.now(UTC), count=1)
     with pytest.raises(DevclusterError, match=r"not Ready after 0 s: dev-worker, dev-worker2\. .*down --purge --name dev"):
@@ -196,6 +202,7 @@ def test_workers_that_are_not_ready_are_waited_for(cluster: KindCluster, docker:
 @pytest.mark.usefixtures("impatient")
 def test_what_nodes_said_before_they_were_stopped_does_not_count(made: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
     docker.says(listed("exited"), 0, "ps")
+    started(docker, *[datetime.now(UTC)] * len(NODES))
     nodes_say(kubectl, datetime.now(UTC) - timedelta(minutes=1))
     with pytest.raises(DevclusterError, match="not Ready after 0 s: dev-control-plane, dev-worker, dev-worker2"):
         up(made)
@@ -208,6 +215,7 @@ def test_pods_are_not_ready_with_containers_that_ended_with_their_node(
 ) -> None:
     """A pod that is not Ready may be so for good; one that says so from before the stop does not know yet."""
     docker.says(listed("exited"), 0, "ps")
+    started(docker, *[datetime.now(UTC)] * len(NODES))
     later = datetime.now(UTC) + timedelta(minutes=1)
     nodes_say(kubectl, later, pods=(pod(later), pod(datetime.now(UTC) - timedelta(minutes=1), ready)))
     if not waits:
@@ -254,9 +262,17 @@ def test_a_cluster_that_has_not_come_up_has_neither_images_nor_a_kubeconfig(clus
 
 @pytest.mark.usefixtures("impatient")
 def test_what_nodes_said_before_the_engine_was_started_does_not_count(made: KindCluster, docker: StandIn, kubectl: StandIn) -> None:
-    docker.says("2026-01-01T00:00:00.123456789Z 2030-01-01T00:00:00.5Z 2026-01-01T00:00:00Z", 0, "inspect")
+    """Each node has its own start: what the others have said before holds."""
+    started(docker, *(datetime(year, 1, 1, tzinfo=UTC) for year in (2026, 2030, 2026)))
     nodes_say(kubectl, datetime(2029, 1, 1, tzinfo=UTC))
-    with pytest.raises(DevclusterError, match="not Ready"):
+    with pytest.raises(DevclusterError, match=r"not Ready after 0 s: dev-worker\. "):
+        up(made)
+
+
+def test_a_node_that_is_gone_is_missed(made: KindCluster, docker: StandIn) -> None:
+    docker.says("\n".join(listed().splitlines()[:2]), 0, "ps")
+    assert not made.is_up()
+    with pytest.raises(DevclusterError, match="of 3 nodes there are only dev-control-plane, dev-worker: begin anew"):
         up(made)
 
 

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from spark_drain_store.channel import open_channel
 from spark_drain_store.file import FileStore
 from spark_drain_store.protocol import StoreUnavailableError
 
@@ -56,3 +57,15 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: p
             store.write({"a": "2"})
     assert {path.name for path in tmp_path.iterdir()} == {".lock", "a"}
     assert store.read().entries == {"a": "1"}
+
+
+def test_a_folder_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever folder the application goes to."""
+    monkeypatch.chdir(tmp_path)
+    channel = open_channel("file:drains")
+    channel.requests.write({"a": "1"})
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert channel.requests.read().entries == {"a": "1"}
+    channel.reports.write({"a": "2"})
+    assert not list(Path.cwd().iterdir())

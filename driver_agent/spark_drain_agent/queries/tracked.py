@@ -24,7 +24,10 @@ from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["TrackedQuery"]
+__all__ = ["VERSION_CONF", "TrackedQuery"]
+
+VERSION_CONF = "spark.sparkdrain.applicationVersion"
+"""Conf of the application: the owner's word for its version, where each start makes another plan (a time of day as a literal)."""
 
 
 @dataclass(eq=False)
@@ -186,8 +189,11 @@ class TrackedQuery:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of plan, Python functions, sink and output mode, equal for the same version of the application."""
+        """Digest of plan, Python functions, sink and output mode, or of the owner's word, equal for the same version of the application."""
         captured = self.captured
+        declared = self.internals.session_conf(VERSION_CONF)
+        if declared:
+            return fingerprint(f"{captured.output_mode} {captured.source} {VERSION_CONF}={declared}", self.internals.spark_version)
         text = f"{captured.output_mode} {captured.source} {self.internals.analyzed_text(captured)}"
         return fingerprint(text, self.internals.spark_version)
 

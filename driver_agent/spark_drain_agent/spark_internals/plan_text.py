@@ -6,23 +6,17 @@ shows of a Python function only its name.
 
 from __future__ import annotations
 
-import hashlib
-import pickletools
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+from spark_drain_agent.spark_internals.python_code import code_digest
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["code_digest", "python_functions", "source_options", "whole_text"]
+__all__ = ["python_functions", "source_options", "whole_text"]
 
 _ALL_FIELDS = 2**31 - 1
-_LAYOUT = frozenset({"BINGET", "BINPUT", "FRAME", "GET", "LONG_BINGET", "LONG_BINPUT", "MEMOIZE", "PROTO", "PUT"})
-_WITH_AN_ID = frozenset({"_make_skeleton_class", "_make_skeleton_enum", "_make_typevar"})
-_CLASS_ID = re.compile("[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}")
-"""``uuid.uuid4().hex``."""
-_BROADCAST = b"pyspark.core.broadcast\x94\x8c\x08_from_id"
 
 
 def whole_text(plan: Any) -> str:
@@ -66,21 +60,6 @@ def _functions(internals: SparkInternals, expression: Any, pattern: Any) -> Iter
         yield code_digest(bytes(expression.func().command().toArray(internals.jvm.scala.reflect.ClassTag.Byte())))
     for child in _items(expression.children()):
         yield from _functions(internals, child, pattern)
-
-
-def code_digest(pickled: bytes) -> str:
-    """Return a digest of a pickled function that is equal for equal code of two runs.
-
-    Of the pickle's constants, whatever their order: that of a set changes from run to run. So does the id that cloudpickle gives to each
-    class of the program's own file. A function so large that Spark broadcasts it is not looked into.
-    """
-    if _BROADCAST in pickled:
-        return "broadcast"
-    found = [argument for operation, argument, _ in pickletools.genops(pickled) if operation.name not in _LAYOUT]
-    if not _WITH_AN_ID.isdisjoint(argument for argument in found if isinstance(argument, str)):
-        found = [argument for argument in found if not (isinstance(argument, str) and _CLASS_ID.fullmatch(argument))]
-    constants = sorted(map(repr, found))
-    return hashlib.sha256("\n".join(constants).encode()).hexdigest()[:16]
 
 
 def _items(sequence: Any) -> Iterator[Any]:

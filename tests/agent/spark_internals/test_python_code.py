@@ -1,0 +1,106 @@
+"""The digest of a Python function: equal for equal code of two runs, another for other code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeVar
+
+from helper import parsed
+from pyspark.cloudpickle import dumps
+from spark_drain_agent.spark_internals.python_code import code_digest
+
+KNOWN = {"a", "bb", "ccc", "dddd"}
+LATE = True
+LOW, HIGH = 10, 20
+
+def known(text, deep=True):
+    if text in {"q", "ww", "eee", "rrrr"} or text in KNOWN or len(text) > LOW:
+        return LATE and HIGH
+    return known(text[1:], deep) if deep and text else len(text)
+
+T = TypeVar("T")
+
+class Row(NamedTuple):
+    name: str
+
+class Colour(Enum):
+    RED = 1
+
+@dataclass
+class Processor:
+    limit: int = 7
+    strict = True
+
+    def first(self, rows: Iterator[T]) -> T:
+        return next(rows)
+
+    def handle(self, text):
+        return Row(text) if Colour.RED and known(text) else self.limit
+
+print(code_digest(dumps((known, parsed, Processor().handle, "0123456789abcdef0123456789abcdef", "boolean"))))
+"""
+
+
+HELPER = """
+from rules import LIMITS
+
+def parsed(text):
+    return LIMITS.get(text, 0)
+"""
+RULES = "LIMITS = {'a': 1}"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program with two modules of its own."""
+    for name, text in (("program.py", PROGRAM), ("helper.py", HELPER), ("rules.py", RULES)):
+        (tmp_path / name).write_text(text)
+    return tmp_path / "program.py"
+
+
+def digest(program: Path, seed: int = 1) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    return subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_what_differs_from_run_to_run_does_not_count(program: Path, tmp_path: Path) -> None:
+    """The order of a set depends on a seed; cloudpickle gives ids to classes; modules are compiled once; Spark fetches into new folders."""
+    first = digest(program)
+    assert digest(program, seed=2) == first
+    for uuid in ("6f1c0000-1111-4222-8333-444455556666", "00000000-1111-4222-8333-444455556666"):
+        fetched = tmp_path / f"spark-{uuid}"
+        shutil.copytree(tmp_path, fetched, ignore=shutil.ignore_patterns("spark-*", "__pycache__"))
+        assert digest(fetched / "program.py") == digest(fetched / "program.py", seed=3)
+    assert len({digest(path) for path in tmp_path.glob("spark-*/program.py")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("program.py", "limit: int = 7", "limit: int = 8"),
+        ("program.py", "LATE = True", "LATE = False"),
+        ("program.py", "LOW, HIGH = 10, 20", "LOW, HIGH = 20, 10"),
+        ("program.py", "strict = True", "strict = False"),
+        ("program.py", "text, deep=True", "text, deep=False"),
+        ("program.py", "len(text) > LOW", "len(text) < LOW"),
+        ("helper.py", "get(text, 0)", "get(text, 1)"),
+        ("rules.py", "'a': 1", "'a': 2"),
+    ],
+)
+def test_other_code_has_another_digest(program: Path, file: str, old: str, new: str) -> None:
+    first = digest(program)
+    changed = program.with_name(file)
+    assert old in changed.read_text()
+    changed.write_text(changed.read_text().replace(old, new) + "\n")
+    assert digest(program) != first
