@@ -24,6 +24,7 @@ CONFIG = REPOSITORY / "kind-config.yaml"
 NODE_IMAGE = "SPARK_DRAIN_KIND_IMAGE"
 STEPS = 3
 _NODE_SECONDS = 180.0
+_ATTEMPTS = 4
 _CTR = ("ctr", "--namespace", "k8s.io", "images")
 # On an image of a node: which of the engine's images it is a copy of.
 _COPY_OF = "spark-drain.devcluster/copy-of"
@@ -79,8 +80,15 @@ class KindCluster(ClusterFolder):
             gobuild.build(gobuild.KUBE)
             gobuild.build(gobuild.KIND)
         with progress.step("creating the nodes, or starting those that are stopped"):
-            self._run_nodes()
-            self._export_kubeconfig()
+            for attempt in range(1, _ATTEMPTS + 1):
+                self._run_nodes()
+                try:
+                    self._export_kubeconfig()
+                    break
+                except DevclusterError:
+                    # The engine may still have been carrying out an earlier `down`.
+                    if attempt == _ATTEMPTS or all(node.runs for node in self._nodes()):
+                        raise
         with progress.step("waiting for the nodes"):
             self._await_nodes()
 

@@ -269,6 +269,22 @@ def test_what_nodes_said_before_the_engine_was_started_does_not_count(made: Kind
         up(made)
 
 
+def test_nodes_that_an_engine_stops_before_they_are_asked_are_started_again(
+    made: KindCluster, docker: StandIn, kind: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docker.says(listed("exited"), 0, "ps")
+    export, refusals = made._export_kubeconfig, iter(range(2))
+
+    def refuse_at_first() -> None:
+        if next(refusals, None) is not None:
+            raise DevclusterError("container is not running")
+        export()
+
+    monkeypatch.setattr(made, "_export_kubeconfig", refuse_at_first)
+    up(made)
+    assert docker.calls("start") == [["start", *NODES]] * 3
+
+
 def test_a_node_that_is_gone_is_missed(made: KindCluster, docker: StandIn) -> None:
     docker.says("\n".join(listed().splitlines()[:2]), 0, "ps")
     assert not made.is_up()
