@@ -29,13 +29,16 @@ from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
 
-__all__ = ["BeforeCommit"]
+__all__ = ["START_SECONDS_CONF", "BeforeCommit"]
 
-_QUIET_SECONDS = 3.0
+START_SECONDS_CONF = "spark.sparkdrain.startSeconds"
+"""Conf of the application: how long it may take from one start to the next; a query that starts later still is not in the drain."""
+_START_SECONDS = "30"
 _SILENT_SECONDS = 10.0
 _NO_QUERY = "waits until the application has started a query"
 _NOT_IN_PLACE = (
-    f"waits until the application has started its queries: until a thread awaits one, or none was started for {_QUIET_SECONDS:g} s; a loop "
+    "waits until the application has started its queries: until a thread awaits one, or none was started for {seconds:g} s "
+    f"({START_SECONDS_CONF}); a loop "
     "that starts one short query after the other can be drained only where it awaits them"
 )
 
@@ -103,11 +106,12 @@ class BeforeCommit:
 
     def _wait_until_in_place(self) -> None:
         gate, registry = self._host.gate, self._host.registry
+        quiet = float(self._host.internals.session_conf(START_SECONDS_CONF, _START_SECONDS))
         tell_at, told = monotonic() + _SILENT_SECONDS, False
-        while not (gate.user_is_waiting or (registry.all() and gate.in_place(_QUIET_SECONDS))):
+        while not (gate.user_is_waiting or (registry.all() and gate.in_place(quiet))):
             if not told and monotonic() > tell_at:
                 told = True
-                self._reporter.change(message=_NOT_IN_PLACE if registry.all() else _NO_QUERY)
+                self._reporter.change(message=_NOT_IN_PLACE.format(seconds=quiet) if registry.all() else _NO_QUERY)
             self._pause()
         if told:
             self._reporter.change(message="")

@@ -38,6 +38,9 @@ class NoSpark:
     def executors(self) -> list[tuple[str, str]]:
         return []
 
+    def session_conf(self, _name: str, default: str) -> str:
+        return default
+
 
 class World:
     """An agent without Spark, and one drain in it."""

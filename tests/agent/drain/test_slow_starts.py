@@ -1,0 +1,22 @@
+"""A drain that is asked for while the application still starts its queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.agent.harness import Drains, Driver
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def test_a_query_that_takes_its_time_to_start_is_drained_with_the_others(tmp_path: Path) -> None:
+    drains = Drains(tmp_path / "store")
+    asked = drains.write()
+    driver = Driver("slow_starts.py", tmp_path, store=drains)
+    try:
+        drained = drains.reaches(asked, "Drained", driver=driver)
+        assert {query["name"]: query["state"] for query in drained["queries"]} == {"first": "Drained", "second": "Drained"}
+    finally:
+        driver.close()
