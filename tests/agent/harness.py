@@ -188,6 +188,7 @@ class Driver:
             "spark.driver.host": "127.0.0.1",
             "spark.sql.session.timeZone": "UTC",
             "spark.sparkdrain.leaseSeconds": "1",
+            "spark.sparkdrain.startSeconds": "3",
             **(confs or {}),
         }
         conf = [f"--conf {name}={value}" for name, value in settings.items()]
