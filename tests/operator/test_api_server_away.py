@@ -42,6 +42,9 @@ class NoQueries:
     def executors(self) -> list[tuple[str, str]]:
         return []
 
+    def session_conf(self, _name: str, default: str) -> str:
+        return default
+
 
 @pytest.fixture
 def plane() -> Iterator[RunningControlPlane]:
