@@ -105,7 +105,7 @@ class KindCluster(ClusterFolder):
         MissingPrerequisiteError
             If no engine answers that could stop them.
         """
-        if self._shared.exists() or self._creation.exists():
+        if self._shared.exists():
             try:
                 docker.version()
                 if not self._is_ours(self._nodes()):
@@ -140,7 +140,7 @@ class KindCluster(ClusterFolder):
         return bool(docker.run("exec", node, *_CTR, "ls", "--quiet", query).strip())
 
     def _is_made(self) -> bool:
-        return self._creation.exists() and self._creation.read_text().startswith("done")
+        return self._creation.exists() and self._creation.read_text().startswith("done\n")
 
     def _is_ours(self, nodes: list[_Node]) -> bool:
         """Whether nodes of this name are not those of a cluster that was made by hand: ours have our shared folder."""

@@ -154,6 +154,7 @@ def test_self_heal_is_refused_and_its_diff_is_not(api_server: ApiServer, operato
         {"spec": {"arguments": ["added"]}},
         {"spec": {"image": None}},
         {"metadata": {"annotations": None}},
+        {"metadata": {"annotations": {"sparkdrain.io/protect": "another"}}},
         {"metadata": {"annotations": {"sparkdrain.io/break-glass": "by the operator"}}},
         {"spec": {"deps": {"pyFiles": ["local:///other.py"]}}},
         {"spec": {"driver": {"env": [{"name": "A", "value": "1"}]}}},

@@ -115,6 +115,7 @@ def test_a_known_cluster_whose_engine_is_gone_is_unknown_and_can_be_forgotten(
 ) -> None:
     _, cluster = clusters.create("gone", "kind", control_plane_only=False)
     (cluster.folder / "creation").write_text("done\n")
+    (cluster.folder / "shared").mkdir()
     assert isinstance(cluster, kindcluster.KindCluster)
     docker.says("Cannot connect to the Docker daemon", 1)
     docker.says("Cannot connect to the Docker daemon", 1, "version")

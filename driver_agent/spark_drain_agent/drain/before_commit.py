@@ -38,8 +38,7 @@ _SILENT_SECONDS = 10.0
 _NO_QUERY = "waits until the application has started a query"
 _NOT_IN_PLACE = (
     "waits until the application has started its queries: until a thread awaits one, or none was started for {seconds:g} s "
-    f"({START_SECONDS_CONF}); a loop "
-    "that starts one short query after the other can be drained only where it awaits them"
+    f"({START_SECONDS_CONF}); a loop that starts one short query after the other can be drained only where it awaits them"
 )
 
 

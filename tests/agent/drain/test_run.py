@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from spark_drain_agent.drain.decide import Assignment, Decision
@@ -60,7 +60,9 @@ class World:
         self.channel.reports.write({report.drain_id: report.to_json()})
 
     def reaches(self, state: DrainState) -> DrainReport:
-        return eventually(lambda: report if (report := self.report()) is not None and report.state is state else None)
+        return eventually(
+            lambda: report if (report := self.report()) is not None and report.state is state else None, seconds=10.0, every=0.01
+        )
 
     @contextmanager
     def run(self, notification: DrainNotification = ASKED, inherited: DrainReport | None = None) -> Iterator[Drain]:
@@ -75,6 +77,10 @@ class World:
         thread.join(10)
         assert not thread.is_alive()
         assert self.agent.gate.phase is Phase.OPEN
+
+
+def soon(look: Callable[[], Any]) -> Any:
+    return eventually(look, seconds=10.0, every=0.01)
 
 
 @pytest.fixture
@@ -122,7 +128,7 @@ def test_the_answer_waits_for_a_store_that_is_away(world: World) -> None:
         world.reaches(DrainState.ACKNOWLEDGED)
         world.reports.away = True
         drain.update(replace(ASKED, withdrawn=True))
-        eventually(lambda: world.reports.refused)
+        soon(lambda: world.reports.refused)
         world.reports.away = False
     assert world.reaches(DrainState.WITHDRAWN)
 
@@ -134,7 +140,7 @@ INHERITED = DrainReport(
 
 def test_a_drained_application_that_restarts_is_held_until_it_is_let_go(world: World) -> None:
     with world.run(inherited=INHERITED) as drain:
-        eventually(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.runs == ("run-1", "run-2"))
+        soon(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.runs == ("run-1", "run-2"))
         time.sleep(0.2)
         assert world.agent.gate.phase is Phase.HELD
         drain.update(None)
@@ -144,13 +150,13 @@ def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) ->
     with world.run(inherited=INHERITED) as drain:
         world.reaches(DrainState.DRAINED)
         drain.update(replace(ASKED, withdrawn=True))
-        eventually(lambda: (report := world.report()) and report.withdrawal == "TooLate")
+        soon(lambda: (report := world.report()) and report.withdrawal == "TooLate")
         drain.update(None)
 
 
 def test_a_withdrawal_that_came_between_two_runs_is_answered(world: World) -> None:
     with world.run(replace(ASKED, withdrawn=True), inherited=INHERITED) as drain:
-        eventually(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.withdrawal == "TooLate")
+        soon(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.withdrawal == "TooLate")
         drain.update(None)
 
 
@@ -235,10 +241,10 @@ def test_what_keeps_a_drain_from_planning_is_told(world: World, monkeypatch: pyt
     monkeypatch.setattr("spark_drain_agent.drain.before_commit._SILENT_SECONDS", 0.1)
     world.ask(ASKED)
     world.agent.consider(world.channel.requests.read())
-    eventually(lambda: (report := world.report()) and report.message == "waits until the application has started a query")
+    soon(lambda: (report := world.report()) and report.message == "waits until the application has started a query")
     world.channel.requests.write({"u": None})
     world.agent.consider(world.channel.requests.read())
-    eventually(lambda: world.agent.drain is None)
+    soon(lambda: world.agent.drain is None)
 
 
 class HeldDrain:
@@ -260,14 +266,14 @@ def test_a_journalled_drain_is_adopted_even_if_the_store_comes_and_goes(world: W
     adopted: list[bool] = []
     thread = threading.Thread(target=lambda: adopted.append(world.agent._adopt(replace(JOURNAL, drain_id="u"))), daemon=True)
     thread.start()
-    eventually(lambda: world.reports.refused)
+    soon(lambda: world.reports.refused)
     world.reports.away = False
     thread.join(10)
     assert adopted == [True]
     assert world.agent.gate.phase is Phase.HELD
     world.channel.requests.write({"u": None})
     world.agent.consider(world.channel.requests.read())
-    eventually(lambda: world.agent.gate.phase is Phase.OPEN)
+    soon(lambda: world.agent.gate.phase is Phase.OPEN)
 
 
 def test_a_journal_without_a_notification_is_not_adopted(world: World) -> None:
@@ -288,7 +294,7 @@ def test_silent_executors_are_asked_again_while_the_driver_is_held(world: World,
     monkeypatch.setattr("spark_drain_agent.drain.run.collect_executor_reports", collect)
     monkeypatch.setattr("spark_drain_agent.drain.run._ASK_AGAIN_SECONDS", 0.05)
     with world.run(inherited=INHERITED) as drain:
-        eventually(lambda: (report := world.report()) is not None and report.executors_drained == "1-2")
+        soon(lambda: (report := world.report()) is not None and report.executors_drained == "1-2")
         report = world.report()
         assert report is not None
         assert (report.state, report.executor_exceptions) == (DrainState.DRAINED, ())

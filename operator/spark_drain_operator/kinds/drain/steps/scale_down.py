@@ -109,15 +109,20 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
             status.scale_down_time, status.scale_down_state = drain.now, application.state or "New"
         message = message_of(Reason.SCALE_DOWN_REQUESTED)
         status.set(ConditionType.SCALED_DOWN, "False", Reason.SCALE_DOWN_REQUESTED, message)
-        if drain.now >= status.scale_down_time + _PATIENCE:
+        if _is_late(drain):
             message = message_of(Reason.SCALE_DOWN_INCOMPLETE, time=format_time(status.scale_down_time))
             status.set(ConditionType.STALLED, "True", Reason.SCALE_DOWN_INCOMPLETE, message)
         return Waiting(_POLL_SECONDS, message)
     message = _waiting_message(application, left_over)
     status.set(ConditionType.SCALED_DOWN, "False", Reason.WAITING_FOR_PODS, message)
-    if status.scale_down_time is not None and drain.now >= status.scale_down_time + _PATIENCE:
+    if _is_late(drain):
         status.set(ConditionType.STALLED, "True", Reason.WAITING_FOR_PODS, message)
     return Waiting(_POLL_SECONDS, message)
+
+
+def _is_late(drain: DrainPass) -> bool:
+    requested = drain.status.scale_down_time
+    return requested is not None and drain.now >= requested + _PATIENCE
 
 
 def _waiting_message(application: Application | None, left_over: Sequence[PodName]) -> str:
