@@ -39,11 +39,11 @@ def test_what_goes_missing_later_is_found_beside_the_probes(api_server: ApiServe
     monkeypatch.setattr(access, "_SECONDS", 0.05)
     looking = Access(api_server.client, [Resource("PipelineNap", "pipelinenaps", "sparkdrain.io/nap", ("Rested",))], [namespace])
     assert looking.found == ""
-    looking.start()
+    looking.thread.start()
     try:
         eventually(lambda: "cannot watch pipelinenaps" in looking.found, "it is found", 10)
     finally:
-        looking.stop()
+        looking.thread.stop()
 
 
 def test_an_operator_that_may_not_watch_ends(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError
@@ -11,6 +10,7 @@ from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 from spark_drain_operator.engine.queue import DelayedQueue
 from spark_drain_operator.engine.workers import ObjectKey
 from spark_drain_operator.handlers.register import is_finished, needs_a_pass
+from spark_drain_operator.periodic import Periodic
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.own_objects import Resource
 
@@ -38,16 +38,8 @@ class Ended:
         self._cluster = cluster
         self._resources, self._namespaces = tuple(resources), tuple(namespaces) or ("",)
         self._queue = queue
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ended", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._over.set()
+        self.thread = Periodic("ended", self._look_and_wait)
+        """Started and stopped with the operator."""
 
     def look(self) -> None:
         """Look through all objects once."""
@@ -61,12 +53,10 @@ class Ended:
                             metadata = body["metadata"]
                             self._queue.add(ObjectKey(resource.kind, metadata["namespace"], metadata["name"]))
 
-    def _run(self) -> None:
-        wait = 0.0
-        while not self._over.wait(wait):
-            try:
-                self.look()
-                wait = _SECONDS
-            except (ApiError, ApiUnavailableError) as error:
-                _log.warning("what has ended could not be looked through: %s; again in %g s", error, _AFTER_A_FAILURE)
-                wait = _AFTER_A_FAILURE
+    def _look_and_wait(self) -> float:
+        try:
+            self.look()
+        except (ApiError, ApiUnavailableError) as error:
+            _log.warning("what has ended could not be looked through: %s; again in %g s", error, _AFTER_A_FAILURE)
+            return _AFTER_A_FAILURE
+        return _SECONDS

@@ -58,8 +58,8 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     register(registry, resources, watched, queue, workers=workers, unserved=lambda: access.found)
     _log.info("watching %s", ", ".join(settings.namespaces) or "the whole cluster")
     ended = Ended(cluster, resources, settings.namespaces, queue)
-    ended.start()
-    access.start()
+    for thread in (ended.thread, access.thread):
+        thread.start()
     try:
         await kopf.operator(
             registry=registry,
@@ -69,6 +69,6 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
             liveness_endpoint=liveness,
         )
     finally:
-        access.stop()
-        ended.stop()
+        for thread in (access.thread, ended.thread):
+            thread.stop()
         cluster.events.close(_STOP_SECONDS)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Sequence
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, cluster_path, objects_path
 
+from spark_drain_operator.periodic import Periodic
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
 
 __all__ = ["Access", "NotServedError"]
@@ -54,23 +54,13 @@ class Access:
         ]
         self.found = ""
         """What the thread has found missing last."""
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="access", daemon=True)
+        self.thread = Periodic("access", self._look, first=_SECONDS)
+        """Started and stopped with the operator; the more there is to look at, the more rarely it looks."""
 
-    def start(self) -> None:
-        """Begin to look again and again; the more there is to look at, the more rarely."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._over.set()
-
-    def _run(self) -> None:
-        wait = _SECONDS
-        while not self._over.wait(wait):
-            began = time.monotonic()
-            self.found = self.missing()
-            wait = max(_SECONDS, _SHARE * (time.monotonic() - began))
+    def _look(self) -> float:
+        began = time.monotonic()
+        self.found = self.missing()
+        return max(_SECONDS, _SHARE * (time.monotonic() - began))
 
     def missing(self) -> str:
         """Return what cannot be read, and the way out; "" where all can, or where the API server does not answer now."""

@@ -67,10 +67,10 @@ def test_a_look_that_fails_is_repeated_soon(api_server: ApiServer, namespace: st
         look()
 
     monkeypatch.setattr(ended, "look", fail_at_first)
-    ended.start()
+    ended.thread.start()
     try:
         key = queue.get()
     finally:
-        ended.stop()
+        ended.thread.stop()
     assert key is not None
     assert key.name == "held"

@@ -1,0 +1,41 @@
+"""A thread that does the same again and again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+__all__ = ["Periodic"]
+
+
+class Periodic:
+    """Calls a function in a thread of its own until it is stopped.
+
+    Parameters
+    ----------
+    name
+        Of the thread.
+    work
+        Returns after how many seconds it is to be called again; raises nothing.
+    first
+        Seconds until the first call.
+    """
+
+    def __init__(self, name: str, work: Callable[[], float], first: float = 0.0) -> None:
+        self._work = work
+        self._first = first
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Call it no more; a call that has begun comes to its end."""
+        self._over.set()
+
+    def _run(self) -> None:
+        wait = self._first
+        while not self._over.wait(wait):
+            wait = self._work()
