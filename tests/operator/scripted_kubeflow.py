@@ -40,6 +40,7 @@ class ScriptedApplication:
         self._path = f"{_APPLICATIONS.format(namespace)}/{name}"
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self.run_id = ""
+        self.driver_uid = ""
 
     def create(self, **spec: Any) -> "ScriptedApplication":
         self._client.request("POST", _APPLICATIONS.format(self.namespace), body=application_body(self.name, **spec))
@@ -69,7 +70,8 @@ class ScriptedApplication:
         """Make a driver pod that no node has started yet; returns its uid."""
         self.run_id = run_id
         self.set_state("SUBMITTED")
-        return self.create_pod(f"{self.name}-driver", {"spark-role": "driver"})
+        self.driver_uid = self.create_pod(f"{self.name}-driver", {"spark-role": "driver"})
+        return self.driver_uid
 
     def resume(self) -> None:
         """Take `suspend` back, as whoever applies the next version does."""
@@ -102,13 +104,11 @@ class ScriptedApplication:
             self.run_pod(name)
 
     def create_pod(self, name: str, labels: dict[str, str]) -> str:
-        owner = {
-            "apiVersion": "sparkoperator.k8s.io/v1beta2",
-            "kind": "SparkApplication",
-            "name": self.name,
-            "uid": self.body()["metadata"]["uid"],
-            "controller": labels["spark-role"] == "driver",
-        }
+        if labels["spark-role"] == "driver":
+            uid = self.body()["metadata"]["uid"]
+            owner = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": self.name, "uid": uid}
+        else:
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": f"{self.name}-driver", "uid": self.driver_uid}
         body = self._client.request(
             "POST",
             self._pods,
@@ -118,7 +118,7 @@ class ScriptedApplication:
                 "metadata": {
                     "name": name,
                     "labels": {"sparkoperator.k8s.io/app-name": self.name, "spark-app-selector": self.run_id} | labels,
-                    "ownerReferences": [owner],
+                    "ownerReferences": [{**owner, "controller": True}],
                 },
                 "spec": {"containers": [{"name": "spark", "image": "example/pipeline"}], "automountServiceAccountToken": False},
             },

@@ -120,8 +120,7 @@ class KubeflowAdapter:
 
         A driver that is deleted by force leaves its pending executors behind for as long as the application exists.
         """
-        return tuple(
-            pod
-            for pod in self._cluster.pods.names(namespace, self._selector(name), PodPhases.ALIVE if pending else PodPhases.STARTED)
-            if not any(kind == self.kind and owner != uid for kind, owner in pod.owners)
-        )
+        pods = self._cluster.pods.names(namespace, self._selector(name), PodPhases.ALIVE if pending else PodPhases.STARTED)
+        others = {pod.uid for pod in pods if any(kind == self.kind and owner != uid for kind, owner in pod.owners)}
+        # The application owns its driver, and the driver its executors.
+        return tuple(pod for pod in pods if pod.uid not in others and not any(owner in others for _, owner in pod.owners))

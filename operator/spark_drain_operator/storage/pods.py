@@ -75,12 +75,15 @@ class PodName:
         Which pod.
     executor_id
         Label ``spark-exec-id``; "" for other pods.
+    uid
+        Of the pod.
     owners
         Kind and uid of each owner.
     """
 
     name: str
     executor_id: str
+    uid: str = ""
     owners: tuple[tuple[str, str], ...] = ()
 
 
@@ -110,7 +113,8 @@ class Pods:
             for item in page.get("items") or []:
                 metadata = item["metadata"]
                 owners = tuple((owner["kind"], owner["uid"]) for owner in metadata.get("ownerReferences") or [])
-                found.append(PodName(metadata["name"], (metadata.get("labels") or {}).get("spark-exec-id", ""), owners))
+                executor_id = (metadata.get("labels") or {}).get("spark-exec-id", "")
+                found.append(PodName(metadata["name"], executor_id, metadata["uid"], owners))
             token = page["metadata"].get("continue")
             if not token:
                 return tuple(found)

@@ -97,6 +97,15 @@ class DrainPass:
         known = self.status.conditions.is_true(ConditionType.SOURCES_STOPPED)
         return known or (self.report is not None and self.report.state.forward_only)
 
+    @property
+    def replaced(self) -> bool:
+        """Whether somebody has taken the suspension back, and runs another driver than the one that was to be stopped."""
+        application = self.application
+        if application is None or application.suspend_requested or self.status.scale_down_time is None:
+            return False
+        alive = {driver.uid for driver in application.drivers if driver.alive}
+        return bool(alive) and self.status.driver_pod_uid not in alive
+
     def update_notification(self, **changes: Any) -> None:
         """Change fields of the notification, where it exists and they differ."""
         notification = self.notification

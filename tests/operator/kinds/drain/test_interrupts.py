@@ -283,6 +283,23 @@ def test_a_forced_stop_suspends_and_does_not_say_drained(world: World) -> None:
     assert "disk full" in body["status"]["message"]
 
 
+def test_a_forced_stop_leaves_the_next_version_alone(own_world: World) -> None:
+    """The operator stands still while the pods end and somebody starts the next version."""
+    world = own_world
+    world.operator.start()
+    world.drain_at(DrainState.STOPPING, timeoutSeconds=3, onTimeout="ForceStop")
+    world.application.await_suspend()
+    eventually(lambda: "scaleDown" in world.drain()["status"], what="the request to scale down is remembered")
+    world.operator.kill()
+    world.application.obey_suspend()
+    world.application.resume()
+    world.application.start("spark-two")
+    world.operator.start()
+    body = world.await_phase("ForceStopped")
+    assert "another driver has been started since" in body["status"]["message"]
+    assert not world.application.suspended
+
+
 def test_a_stalled_flush_is_shown_and_goes_on(world: World) -> None:
     agent = world.run_application()
     drain_id = world.create_drain()

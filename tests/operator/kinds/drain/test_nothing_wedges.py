@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -204,6 +205,33 @@ def test_without_both_config_maps_the_point_of_no_return_is_remembered(world: Wo
     assert world.untouched
 
 
+@pytest.mark.parametrize("left", [None, "garbage"], ids=["deleted", "garbage"])
+@pytest.mark.parametrize("deleted", [False, True], ids=["cancel", "delete"])
+def test_without_its_report_a_drain_past_the_point_of_no_return_is_not_cancelled(world: World, left: str | None, deleted: bool) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING, acknowledgeTimeoutSeconds=2)
+    agent.channel.reports.write({drain_id: left})
+    if deleted:
+        world.delete_drain()
+    else:
+        world.patch_drain(spec={"cancel": True})
+    eventually(lambda: world.drain()["status"].get("withdrawal", {}).get("reason") == "WithdrawalTooLate", what="it is too late")
+    assert world.drain()["status"]["phase"] == "Flushing"
+    agent.drained(drain_id)
+    world.application.obey_suspend()
+    if deleted:
+        eventually(world.drain_is_gone, what="the drain runs to its end")
+    else:
+        world.await_phase("Drained")
+
+
+def test_without_its_report_a_drain_past_the_point_of_no_return_is_not_called_nothing_to_drain(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING, ifNotRunning="Succeed")
+    agent.channel.reports.write({drain_id: None})
+    world.application.end_pods()
+    world.application.set_state("COMPLETED")
+    assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
+
+
 def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world: World) -> None:
     agent = world.run_application()
     drain_id = world.create_drain()
@@ -216,6 +244,25 @@ def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world:
     world.delete_config_maps()
     world.application.end_pods()
     world.await_phase("Drained")
+
+
+def test_pods_of_the_next_application_of_the_name_are_not_waited_for(own_world: World, tmp_path: Path) -> None:
+    world = own_world
+    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
+    world.operator.start()
+    agent = world.run_application()
+    drain_id = world.create_drain(afterDrain="Delete")
+    agent.await_notification()
+    agent.drain(drain_id)
+    eventually(lambda: not world.application.exists, what="it is deleted")
+    eventually(lambda: "scaleDown" in world.drain()["status"], what="the request to scale down is remembered")
+    world.operator.kill()
+    world.application.end_pods()
+    world.application.create().start("spark-two")
+    world.operator.start()
+    world.await_phase("Drained")
+    assert not world.application.suspended
+    world.operator.stop()
 
 
 def test_config_maps_of_an_application_that_is_gone_are_not_used(world: World) -> None:

@@ -23,8 +23,13 @@ def decide(
     if status.application_uid and not complete and not unreadable and (application is None or application.uid != status.application_uid):
         ref = spec.application
         return Ending(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))
-    if report is None or (status.withdrawal is not None and status.withdrawal.phase is Phase.FORCE_STOPPED):
+    if status.withdrawal is not None and status.withdrawal.phase is Phase.FORCE_STOPPED:
         return None
+    over = application is not None and application.will_not_run
+    if report is None:
+        # Where the report of a drain past the point of no return is lost, nobody else can say that it was interrupted.
+        lost = over and not complete and status.conditions.is_true(ConditionType.SOURCES_STOPPED)
+        return _interrupted(application) if lost else None
     if report.state is DrainState.REJECTED:
         return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")
     if report.state is DrainState.FAILED:
@@ -37,10 +42,12 @@ def decide(
         if asked is not None and asked.reason != Reason.WITHDRAWAL_TOO_LATE:
             return asked
         return Ending(Phase.CANCELLED, Reason.WITHDRAWN, message_of(Reason.WITHDRAWN))
-    if report.state is not DrainState.DRAINED and application is not None and application.will_not_run:
-        message = message_of(Reason.APPLICATION_ENDED, state=application.state)
-        return Ending(Phase.FAILED, Reason.APPLICATION_ENDED, message)
-    return None
+    return _interrupted(application) if over and report.state is not DrainState.DRAINED else None
+
+
+def _interrupted(application: Application | None) -> Ending:
+    state = application.state if application is not None else "none"
+    return Ending(Phase.FAILED, Reason.APPLICATION_ENDED, message_of(Reason.APPLICATION_ENDED, state=state))
 
 
 def run(drain: DrainPass) -> Outcome:

@@ -42,7 +42,9 @@ def wanted(status: DrainStatus, *, deleted: bool, cancel: bool, limit: Ending | 
     return limit
 
 
-def decide(ending: Ending, report: DrainReport | None, *, malformed: bool, notified: bool, driver_alive: bool) -> Answer:
+def decide(
+    ending: Ending, report: DrainReport | None, *, malformed: bool, notified: bool, driver_alive: bool, forward_only: bool
+) -> Answer:
     """Return whether the drain may end.
 
     Parameters
@@ -58,22 +60,24 @@ def decide(ending: Ending, report: DrainReport | None, *, malformed: bool, notif
         Whether a notification was ever written.
     driver_alive
         Whether any driver may still run a container.
+    forward_only
+        Whether the agent is past the point of no return, or was before its report was lost.
     """
-    if not notified:
+    if not notified or (report is not None and report.state.given_up):
         return Answer.END
+    if forward_only or (report is not None and report.withdrawal == WithdrawalAnswer.TOO_LATE):
+        return Answer.END if ending.phase is Phase.TIMED_OUT else Answer.TOO_LATE
     if report is None:
         # Whoever wrote what cannot be read may be past the point of no return; only running out of patience ends that.
         return Answer.WAIT if malformed and driver_alive and ending.phase is Phase.CANCELLED else Answer.END
-    if report.state.given_up:
-        return Answer.END
-    if report.state.forward_only or report.withdrawal == WithdrawalAnswer.TOO_LATE:
-        return Answer.END if ending.phase is Phase.TIMED_OUT else Answer.TOO_LATE
     return Answer.WAIT if driver_alive else Answer.END
 
 
 def _not_running(drain: DrainPass) -> Ending | None:
     """Return how a drain ends whose application has ended before its agent answered: `spec.ifNotRunning` holds until then."""
     if not drain.status.drain_id or drain.report is not None or drain.unreadable or current_driver(drain.application) is not None:
+        return None
+    if drain.forward_only:  # its report is lost: `verdict` ends it
         return None
     decision = find_run.decide(drain.spec, drain.application, drain.namespace)
     return decision.ending if isinstance(decision, Ended) else None
@@ -100,6 +104,7 @@ def run(drain: DrainPass) -> Outcome:
         malformed=drain.drain_id in drain.messages.malformed,
         notified=notification is not None or bool(status.drain_id),
         driver_alive=bool(drain.unreadable) or (application is not None and application.driver_alive),
+        forward_only=drain.forward_only if drain.report is None else drain.report.state.forward_only,
     )
     if answer is Answer.END:
         return Ended(ending)

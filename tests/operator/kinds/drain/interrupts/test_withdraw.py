@@ -61,8 +61,12 @@ def test_withdrawal_wanted(before: Ending | None, deleted: bool, cancel: bool, l
         (TIMEOUT, report(DrainState.FLUSHING), {}, "END"),
         (TIMEOUT, report(DrainState.STALLED), {}, "END"),
         (SILENCE, report(DrainState.ACKNOWLEDGED), {}, "WAIT"),
+        (CANCEL, None, {"forward_only": True}, "TOO_LATE"),
+        (CANCEL, None, {"forward_only": True, "malformed": True, "driver_alive": False}, "TOO_LATE"),
+        (TIMEOUT, None, {"forward_only": True}, "END"),
     ],
 )
 def test_withdrawal_answered(ending: Ending, given: DrainReport | None, fields: dict[str, bool], answer: str) -> None:
-    facts = {"malformed": False, "notified": True, "driver_alive": True, **fields}
+    past = given is not None and given.state.forward_only
+    facts = {"malformed": False, "notified": True, "driver_alive": True, "forward_only": past, **fields}
     assert withdraw.decide(ending, given, **facts).name == answer
