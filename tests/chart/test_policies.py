@@ -59,11 +59,15 @@ def test_the_operator_writes_no_config_maps_but_its_own(api_server: ApiServer, o
     assert not refused(api_server.client, "PATCH", _config_maps(namespace, "settings-result"), taken), "others may write theirs"
 
 
-# What else changes with `suspend` where webhooks complete the object first, kubeflow's own among them.
-BY_WEBHOOKS: dict[str, Any] = {
-    "metadata": {"labels": {"added": "by-a-webhook"}, "annotations": {"example.com/added": "by-a-webhook"}},
+# What else changes with `suspend` where webhooks complete the object first: kubeflow's own adds empty fields, and to an application without
+# a state its defaults.
+METADATA = {"labels": {"added": "by-a-webhook"}, "annotations": {"example.com/added": "by-a-webhook"}}
+WITH_EMPTY_FIELDS: dict[str, Any] = {"metadata": METADATA, "spec": {"suspend": True, "deps": {}, "restartPolicy": {}}}
+WITH_DEFAULTS: dict[str, Any] = {
+    "metadata": METADATA,
     "spec": {
         "suspend": True,
+        "mode": "cluster",
         "deps": {},
         "restartPolicy": {"type": "Never"},
         "driver": {"memory": "1g"},
@@ -78,7 +82,10 @@ REQUESTS: list[tuple[str, str, dict[str, Any] | None, bool]] = [
     ("RUNNING", "PATCH", {"spec": {"arguments": ["added"]}}, False),
     ("RUNNING", "PATCH", {"spec": {"image": None}}, False),
     ("RUNNING", "PATCH", {"spec": {"suspend": True}}, True),
-    ("RUNNING", "PATCH", BY_WEBHOOKS, True),
+    ("RUNNING", "PATCH", WITH_EMPTY_FIELDS, True),
+    ("RUNNING", "PATCH", WITH_DEFAULTS, False),
+    ("RUNNING", "PATCH", {"spec": {"executor": {"memory": "1g"}}}, False),
+    ("RUNNING", "PATCH", {"spec": {"restartPolicy": {"type": "Never"}}}, False),
     ("RUNNING", "PATCH", {"spec": {"timeToLiveSeconds": 60}}, True),
     ("RUNNING", "PATCH", {"spec": {"suspend": True, "image": "another"}}, False),
     ("RUNNING", "PATCH", {"metadata": {"labels": {"team": "other"}}}, True),
@@ -158,6 +165,10 @@ def test_self_heal_is_refused_and_its_diff_is_not(api_server: ApiServer, operato
         {"metadata": {"annotations": {"sparkdrain.io/break-glass": "by the operator"}}},
         {"spec": {"deps": {"pyFiles": ["local:///other.py"]}}},
         {"spec": {"driver": {"env": [{"name": "A", "value": "1"}]}}},
+        {"spec": {"restartPolicy": {"type": "Always"}}},
+        {"spec": {"executor": {"memory": "64g"}}},
+        {"spec": {"driver": {"cores": 8}}},
+        {"spec": {"dynamicAllocation": {"enabled": True}}},
         {"metadata": {"finalizers": ["example.com/another"]}},
         {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "gone"}]}},
     ],
@@ -168,7 +179,7 @@ def test_the_operator_changes_nothing_of_an_application_but_suspend(
 ) -> None:
     _, path = protected(api_server, namespace, "app", "SUSPENDED")
     eventually(lambda: "nothing of a SparkApplication but spec.suspend" in refused(operator, "PATCH", path, change), "it is refused", 30)
-    assert not refused(operator, "PATCH", path, BY_WEBHOOKS)
+    assert not refused(operator, "PATCH", path, WITH_DEFAULTS)
     assert not refused(api_server.client, "PATCH", path, change), "others may"
 
 

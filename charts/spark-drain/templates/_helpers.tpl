@@ -68,20 +68,32 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 
 {{/*
-Variables of an admission policy: whether a SparkApplication's spec is as it was, but for some fields, and for what kubeflow's mutating webhook
-adds to an application that was stored without it (SetSparkApplicationDefaults): policies see what webhooks have made of a request.
+Variables of an admission policy: whether a SparkApplication's spec is as it was, but for the fields `except`, and for what kubeflow's mutating
+webhook makes of the request, which policies see: empty fields in every state, and with `defaults` also what SetSparkApplicationDefaults
+gives an application that has no state yet.
 */}}
 {{- define "spark-drain.sameSpec" -}}
+{{- if .defaults -}}
 - name: defaults
   expression: >-
-    ["cores", "memory", "instances", "type", "onFailureRetryInterval", "onSubmissionFailureRetryInterval", "shuffleTrackingEnabled"]
+    {"cores": dyn(1), "memory": dyn("1g"), "instances": dyn(1), "type": dyn("Never"), "onFailureRetryInterval": dyn(5),
+    "onSubmissionFailureRetryInterval": dyn(5), "shuffleTrackingEnabled": dyn(true)}
+{{ end -}}
 - name: sameSpec
   expression: >-
     oldObject != null &&
-    object.spec.all(key, key in {{ toJson . }} || (key in oldObject.spec ? object.spec[key] == oldObject.spec[key] ||
+    object.spec.all(key, key in {{ toJson .except }} || (key in oldObject.spec ? object.spec[key] == oldObject.spec[key]
+    {{- if .defaults }} ||
     (key in ["driver", "executor", "restartPolicy", "dynamicAllocation"] &&
     object.spec[key].all(field, field in oldObject.spec[key] ? object.spec[key][field] == oldObject.spec[key][field] :
-    field in variables.defaults) && oldObject.spec[key].all(field, field in object.spec[key])) :
-    key in ["mode", "restartPolicy"] || (key == "deps" && object.spec[key] == {}))) &&
-    oldObject.spec.all(key, key in {{ toJson . }} || key in object.spec)
+    field in variables.defaults && object.spec[key][field] == variables.defaults[field]) &&
+    oldObject.spec[key].all(field, field in object.spec[key]))
+    {{- end }} :
+    key in ["deps", "restartPolicy"] && object.spec[key] == {}
+    {{- if .defaults }} ||
+    key == "mode" && object.spec.mode == "cluster" ||
+    key == "restartPolicy" &&
+    object.spec.restartPolicy.all(field, field in variables.defaults && object.spec.restartPolicy[field] == variables.defaults[field])
+    {{- end }})) &&
+    oldObject.spec.all(key, key in {{ toJson .except }} || key in object.spec)
 {{- end }}
