@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["format_time", "later", "now", "parse_time"]
+__all__ = ["format_time", "later", "now", "parse_time", "read_time"]
 
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -26,6 +26,14 @@ def parse_time(text: str) -> datetime:
         return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except OverflowError as error:
         raise ValueError(f"{text!r} is outside the years 1 to 9999 in UTC") from error
+
+
+def read_time(text: str | None) -> datetime | None:
+    """Read a time of a status; None where there is none, or somebody has written what no time is."""
+    try:
+        return parse_time(text) if text else None
+    except ValueError:
+        return None
 
 
 def later(time: datetime, seconds: float) -> datetime:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from spark_drain_operator.clock import format_time, parse_time
+from spark_drain_operator.clock import format_time, read_time
 
 __all__ = [
     "ACCEPTED",
@@ -83,14 +83,14 @@ class Condition:
         }
 
     @classmethod
-    def from_object(cls, fields: Mapping[str, Any]) -> Condition:
-        """Read the form of the API."""
+    def from_object(cls, fields: Mapping[str, Any], now: datetime) -> Condition:
+        """Read the form of the API; a time that cannot be read is taken for now."""
         return cls(
             fields["type"],
             fields["status"],
             fields["reason"],
             fields["message"],
-            parse_time(fields["lastTransitionTime"]),
+            read_time(fields["lastTransitionTime"]) or now,
             fields.get("observedGeneration", 0),
         )
 

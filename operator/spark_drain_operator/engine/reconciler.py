@@ -54,6 +54,9 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         body = self._objects.get(namespace, name)
         if body is None:
             return None
+        if body["metadata"].get("deletionTimestamp") and self._objects.holds_finalizer(body) and self._must_go_now(body):
+            self._let_go(body)
+            return None
         status = self._kind.read_status(body, clock.now())
         if status.finished:
             # A later change of the spec changes nothing, but kstatus waits until it is observed.
@@ -63,16 +66,13 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             spec = self._kind.parse(body["spec"])
         except InvalidSpecError as error:
             return self._unreadable(body, status, str(error))
-        if body["metadata"].get("deletionTimestamp") and self._must_go_now(body):
-            self._let_go(body, spec)
-            return None
         if status.outcome is not None:
             self._kind.forget(body, spec)
             return self._write(body, status, status.outcome)
         rejected = None if self._kind.was_begun(status) else self._restored(body) or self._kind.inadmissible(spec)
         if rejected is not None:
             if self._objects.holds_finalizer(body):  # an earlier pass may have written something, and not lived to say so
-                self._forget_if_possible(body, spec)
+                self._forget_if_possible(body)
             return self._write(body, status, rejected)
         return self._advance(body, spec, status)
 
@@ -119,7 +119,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             mark_active(status, message)
             self._write(body, status, None)
             return
-        left = self._forget_if_possible(body, spec)
+        left = self._forget_if_possible(body)
         self._write(body, status, replace(ending, message=f"{ending.message}; {problem}{left}"))
 
     def _advance(self, body: dict[str, Any], spec: SpecT, status: StatusT) -> float | None:
@@ -173,7 +173,9 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
 
     def _after_the_end(self, body: dict[str, Any], status: StatusT) -> float | None:
         if self._objects.holds_finalizer(body):
-            released = self._objects.set_finalizer(body, present=False)
+            # One that somebody else has ended still has its request.
+            ours = status.outcome is not None or not self._kind.was_begun(status)
+            released = self._objects.set_finalizer(body, present=False) if ours else self._let_go(body)
             if released is None:
                 return None
             body = released
@@ -192,16 +194,16 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             return True
         return self._cluster.namespaces.is_terminating(metadata["namespace"])
 
-    def _let_go(self, body: dict[str, Any], spec: SpecT) -> None:
-        self._forget_if_possible(body, spec)  # a terminating namespace refuses writes, and a forced deletion waits for nothing
-        if self._objects.holds_finalizer(body):
-            self._objects.set_finalizer(body, present=False)
+    def _let_go(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """Remove what was written for the object, where that is possible at once, and the finalizer."""
+        self._forget_if_possible(body)
+        return self._objects.set_finalizer(body, present=False)
 
-    def _forget_if_possible(self, body: dict[str, Any], spec: SpecT) -> str:
+    def _forget_if_possible(self, body: dict[str, Any]) -> str:
         """Remove what was written for the object; return what to add to its last message where that is refused."""
         try:
-            self._kind.forget(body, spec)
-        except (StoreError, ApiError) as error:
+            self._kind.forget(body, self._kind.parse(body["spec"]))
+        except (StoreError, ApiError, InvalidSpecError) as error:
             _log.warning("%s: what was written for it could not be removed: %s", body["metadata"]["name"], error)
             return f"; what was written for it could not be removed: {error}"
         return ""

@@ -45,8 +45,11 @@ class Ending:
 
     @classmethod
     def from_object(cls, fields: Mapping[str, Any] | None, phases: type[BasePhase]) -> Ending | None:
-        """Read the form of the API."""
-        return Ending(phases(fields["phase"]), fields["reason"], fields["message"]) if fields else None
+        """Read the form of the API; None also where somebody has written what no ending is."""
+        try:
+            return Ending(phases(fields["phase"]), fields["reason"], fields["message"]) if fields else None
+        except (KeyError, ValueError):
+            return None
 
 
 @dataclass(kw_only=True)

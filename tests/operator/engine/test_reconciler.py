@@ -76,7 +76,7 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
             generation=body["metadata"]["generation"],
             now=now,
             phase=Phase(status.get("phase", "Pending")),
-            conditions=Conditions(TYPES, map(Condition.from_object, status.get("conditions") or [])),
+            conditions=Conditions(TYPES, (Condition.from_object(item, now) for item in status.get("conditions") or [])),
             outcome=Ending.from_object(status.get("outcome"), Phase),
         )
 

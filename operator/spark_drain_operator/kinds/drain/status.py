@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from spark_drain_operator.clock import format_time, parse_time
+from spark_drain_operator.clock import format_time, read_time
 from spark_drain_operator.engine.conditions import MAX_MESSAGE, Condition, Conditions
 from spark_drain_operator.engine.status import BasePhase, Ending, Status
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase
@@ -16,10 +16,6 @@ __all__ = ["DrainStatus"]
 
 
 _TYPES = tuple(ConditionType)
-
-
-def _time(text: str | None) -> datetime | None:
-    return parse_time(text) if text else None
 
 
 @dataclass(kw_only=True)
@@ -59,9 +55,9 @@ class DrainStatus(Status):
         return cls(
             generation=body["metadata"].get("generation", 0),
             now=now,
-            phase=Phase(status.get("phase", Phase.PENDING)),
+            phase=_phase(status.get("phase")),
             message=status.get("message", ""),
-            conditions=Conditions(_TYPES, (Condition.from_object(item) for item in status.get("conditions") or [])),
+            conditions=Conditions(_TYPES, (Condition.from_object(item, now) for item in status.get("conditions") or [])),
             plan=dict(status.get("plan") or {}),
             application_uid=application.get("uid", ""),
             application_state=application.get("state", ""),
@@ -70,18 +66,18 @@ class DrainStatus(Status):
             driver_pod_uid=run.get("driverPodUID", ""),
             drain_id=notification.get("uuid", ""),
             notification_attempt=notification.get("attempt", 0),
-            notification_time=_time(notification.get("createdAt")),
+            notification_time=read_time(notification.get("createdAt")),
             withdrawal=Ending.from_object(withdrawal, Phase),
-            withdrawal_time=_time(withdrawal.get("requestedAt")),
-            scale_down_time=_time(scale_down.get("requestedAt")),
+            withdrawal_time=read_time(withdrawal.get("requestedAt")),
+            scale_down_time=read_time(scale_down.get("requestedAt")),
             scale_down_state=scale_down.get("applicationState", ""),
             outcome=Ending.from_object(status.get("outcome"), Phase),
             progress=dict(status.get("progress") or {}),
             queries=list(status.get("queries") or []),
             executor_exceptions=list(status.get("executorExceptions") or []),
-            creation_time=_time(body["metadata"].get("creationTimestamp")),
-            start_time=_time(status.get("startTime")),
-            completion_time=_time(status.get("completionTime")),
+            creation_time=read_time(body["metadata"].get("creationTimestamp")),
+            start_time=read_time(status.get("startTime")),
+            completion_time=read_time(status.get("completionTime")),
             timings=list(status.get("timings") or []),
             result_name=(status.get("resultRef") or {}).get("name", ""),
         )
@@ -108,6 +104,13 @@ class DrainStatus(Status):
             **_known(startTime=self.start_time, completionTime=self.completion_time),
         }
         return {name: value for name, value in status.items() if value not in (None, "", {}, [])}
+
+
+def _phase(text: str | None) -> Phase:
+    try:
+        return Phase(text or Phase.PENDING)
+    except ValueError:  # of a later version
+        return Phase.PENDING
 
 
 def _known(**fields: Any) -> dict[str, Any]:

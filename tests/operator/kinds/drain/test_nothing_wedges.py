@@ -246,6 +246,34 @@ def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world:
     world.await_phase("Drained")
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"outcome": {"phase": "Done", "reason": "x", "message": "y"}},
+        {"withdrawal": {"reason": "x"}},
+        {"startTime": "0000-01-01T10:00:00Z"},
+    ],
+    ids=str,
+)
+def test_a_status_that_was_written_by_hand_holds_nothing(world: World, written: dict[str, Any]) -> None:
+    agent, drain_id = world.drain_at(DrainState.STOPPING)
+    world.patch_status(**written)
+    agent.drain(drain_id)
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+def test_a_drain_that_was_ended_by_hand_leaves_no_request(world: World) -> None:
+    """Its request would reject every later drain of the application."""
+    agent, _ = world.drain_at(DrainState.ACKNOWLEDGED)
+    ended = {"type": "Finished", "status": "True", "reason": "x", "message": "y", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    world.patch_status(conditions=[ended])
+    world.patch_drain(metadata={"labels": {"any": "change"}})
+    world.delete_drain()
+    agent.await_no_notification()
+    eventually(world.drain_is_gone, "the drain is gone")
+
+
 def test_pods_of_the_next_application_of_the_name_are_not_waited_for(own_world: World, tmp_path: Path) -> None:
     world = own_world
     world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
