@@ -78,7 +78,7 @@ for unused in ("numpy", "pandas", "pyarrow"):
     # PySpark would load them for its test helpers when it makes a session, which takes longer than all else that Python does here.
     sys.modules[unused] = None  # type: ignore[assignment]
 milestones.observe(arrive)
-confs = {"flush": flush, "leaseSeconds": os.environ.get("LEDGER_LEASE_SECONDS", "0.5"), "allowedPaths": base}
+confs = {"flush": flush, "leaseSeconds": os.environ.get("LEDGER_LEASE_SECONDS", "1"), "allowedPaths": base}
 mine = " ".join(f"--conf spark.sparkdrain.{name}={value}" for name, value in confs.items())
 os.environ["PYSPARK_SUBMIT_ARGS"] = f"{mine} {os.environ['PYSPARK_SUBMIT_ARGS']}"
 version = os.environ.get("LEDGER_VERSION", "v1")

@@ -126,7 +126,7 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
     store = f"file:{command['base']}/store"
     if SparkContext._jvm is not None:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
-        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.leaseSeconds", "0.5")
+        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.leaseSeconds", "1")
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.flush", command.get("flush", "Auto"))
     app, *arguments = command.get("app", [str(APP)])
     all_at_once = ["8"] if app == str(APP) and command["goal"] == "consume" else []

@@ -13,20 +13,20 @@ import json
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.files import CheckpointFiles, nothing
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
-from spark_drain_agent.clock import monotonic
+from spark_drain_agent.clock import monotonic, utc_now
+from spark_drain_agent.durations import LEASE
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["LEASE_CONF", "LEASE_FILES", "CheckpointLeasedError", "Lease", "acquire_lease"]
-
-LEASE_CONF = "spark.sparkdrain.leaseSeconds"
-"""After how many seconds without a change this driver's leases are void; default 15."""
+__all__ = ["LEASE_FILES", "CheckpointLeasedError", "Lease", "acquire_lease"]
 
 _LEASE_FILE = f"{DRAIN_FOLDER}/lease"
 _HEARTBEAT_FILE = f"{DRAIN_FOLDER}/lease-heartbeat"
@@ -34,7 +34,7 @@ LEASE_FILES = (_LEASE_FILE, _HEARTBEAT_FILE)
 """Names in the checkpoint; others may take over when neither changes."""
 
 _HEARTBEATS = 5
-_DEFAULT_SECONDS = "15"
+_LONGEST_LOOK_SECONDS = 5.0
 
 
 class CheckpointLeasedError(Exception):
@@ -96,19 +96,30 @@ class Lease:
             self._files.delete(name)
 
 
-def acquire_lease(files: CheckpointFiles, internals: SparkInternals) -> Lease:
+def _untold(_: str) -> None:
+    pass
+
+
+def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Callable[[str], None] = _untold) -> Lease:
     """Acquire the lease on a checkpoint for this run.
+
+    Parameters
+    ----------
+    files, internals
+        The checkpoint and this run.
+    tell
+        Called with what is waited for while another run has the lease, and with "" when it is void.
 
     Raises
     ------
     CheckpointLeasedError
         Another driver has it and shows that it is alive.
     """
-    run_id, seconds = internals.application_id, float(internals.session_conf(LEASE_CONF, _DEFAULT_SECONDS))
+    run_id, seconds = internals.application_id, LEASE.read_or_default(internals.session_conf)
     found = _read(files)
     if found is None or found.run == run_id:
         return Lease(files, run_id, seconds)
-    _wait_until_void(files, found)
+    _wait_until_void(files, found, tell)
     LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, found.run)
     made = Lease(files, run_id, seconds)
     time.sleep(seconds / _HEARTBEATS)  # of two that waited, the one that wrote last has it
@@ -116,6 +127,7 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals) -> Lease:
     if now is None or now.run != run_id:
         made.fall_silent()
         raise CheckpointLeasedError(f"{files.root} was leased to another run at the same time")
+    tell("")
     return made
 
 
@@ -133,9 +145,9 @@ def _read(files: CheckpointFiles) -> _Found | None:
         return None
     try:
         loaded = json.loads(text)
-        run, seconds = str(loaded["run"]), float(loaded["seconds"])
-    except (ValueError, KeyError, TypeError):
-        run, seconds = "unknown", float(_DEFAULT_SECONDS)
+        run, seconds = str(loaded["run"]), LEASE.within(float(loaded["seconds"]))
+    except (ValueError, KeyError, TypeError, OverflowError):
+        run, seconds = "unknown", LEASE.default
     return _Found(run, seconds, text, _text(files, _HEARTBEAT_FILE) or "")
 
 
@@ -146,10 +158,14 @@ def _text(files: CheckpointFiles, name: str) -> str | None:
         return "" if files.exists(name) else None
 
 
-def _wait_until_void(files: CheckpointFiles, found: _Found) -> None:
+def _wait_until_void(files: CheckpointFiles, found: _Found, tell: Callable[[str], None]) -> None:
     until = monotonic() + found.seconds
+    at = (utc_now() + timedelta(seconds=found.seconds)).isoformat(timespec="seconds")
+    waits = f"waits until {at} for run {found.run}, which has the lease {files.uri(_LEASE_FILE)} and may be alive: void if it gives no sign"
+    LOG.info("%s", waits)
+    tell(waits)
     while monotonic() < until:
-        time.sleep(found.seconds / _HEARTBEATS / 2)
+        time.sleep(min(found.seconds / _HEARTBEATS / 2, _LONGEST_LOOK_SECONDS))
         now = _read(files)
         if now is None:
             return

@@ -63,6 +63,12 @@ class AfterCommit:
         self._request, self._reporter, self._kept = request, reporter, kept
         self._targets = list(targets)
         self._stalled: dict[str, tuple[str, str]] = {}
+        self._waits: dict[str, str] = {}
+
+    @property
+    def targets(self) -> tuple[CommittedQuery, ...]:
+        """The queries that were taken up."""
+        return tuple(self._targets)
 
     @property
     def reports(self) -> tuple[QueryReport, ...]:
@@ -81,13 +87,13 @@ class AfterCommit:
         while True:
             try:
                 self._stalled.pop(target.key, None)
-                self._show()
-                target.finish()
+                self._tell_wait(target, "")
+                target.finish(partial(self._tell_wait, target))
                 self._reporter.change(queries=self.reports)
                 return
             except tuple(kind for kind, _ in _REASONS) as error:
                 LOG.warning("drain %s: %s: %s", self._request.drain_id, target.label, in_words(error))
-                reason = next(name for kind, name in _REASONS if isinstance(error, kind))
+                failure, reason = error, next(name for kind, name in _REASONS if isinstance(error, kind))
                 if tries >= _TRIES_BEFORE_STALLED or isinstance(error, (RecoveryNeedsPreviousVersionError, DrainUndoneError)):
                     message = f"{target.label}: {in_words(error)}"
                     target.stall(message)
@@ -95,12 +101,12 @@ class AfterCommit:
                     self._show()
             if self._request.gone.wait(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
                 # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
-                report = self._reporter.report
                 raise DrainEndedError(
                     DrainState.FAILED,
-                    report.reason,
-                    f"given up, since its notification was removed: the next start of the same version finishes it; {report.message}",
-                )
+                    reason,
+                    "given up, since its notification was removed: the next start of the same version finishes it; "
+                    f"{target.label}: {in_words(failure)}",
+                ) from failure
             tries += 1
 
     def finish_together(self, targets: Sequence[CommittedQuery]) -> None:
@@ -111,10 +117,18 @@ class AfterCommit:
 
         side_by_side([partial(self.finish, target) for target in targets], _TOGETHER, "spark-drain-flush")
 
+    def _tell_wait(self, target: CommittedQuery, message: str) -> None:
+        """Report what a query waits for; "" is nothing."""
+        if message:
+            self._waits[target.key] = f"{target.label} {message}"
+        else:
+            self._waits.pop(target.key, None)
+        self._show()
+
     def _show(self) -> None:
         """Report how it goes; one query that stalls is not to be hidden by another one that gets on."""
-        stalled = list(self._stalled.values())
-        state, (reason, message) = (DrainState.STALLED, stalled[0]) if stalled else (DrainState.FLUSHING, ("", ""))
+        stalled, waits = list(self._stalled.values()), [(reasons.CHECKPOINT_LEASED, message) for message in list(self._waits.values())]
+        state, (reason, message) = (DrainState.STALLED, stalled[0]) if stalled else (DrainState.FLUSHING, next(iter(waits), ("", "")))
         self._reporter.change(state=state, reason=reason, message=message, queries=self.reports)
 
 

@@ -15,10 +15,12 @@ from spark_drain_agent.drain.ended import DrainEndedError
 from spark_drain_agent.drain.host import POLL_SECONDS, DrainHost
 from spark_drain_agent.drain.last_look import StoreAwayError, look_again, wait_for_store
 from spark_drain_agent.drain.phases import Committed
+from spark_drain_agent.drain.planned import refuse_confs
 from spark_drain_agent.drain.reporter import Reporter
 from spark_drain_agent.drain.request import Request
 from spark_drain_agent.drain.selection import Selection, StartsInFlightError, select
 from spark_drain_agent.drain.uncommitted_query import UncommittedQuery
+from spark_drain_agent.durations import START
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.planning.output_paths import check_names, check_outputs
@@ -29,16 +31,13 @@ from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
 
-__all__ = ["START_SECONDS_CONF", "BeforeCommit"]
+__all__ = ["BeforeCommit"]
 
-START_SECONDS_CONF = "spark.sparkdrain.startSeconds"
-"""Conf of the application: how long it may take from one start to the next; a query that starts later still is not in the drain."""
-_START_SECONDS = "30"
 _SILENT_SECONDS = 10.0
 _NO_QUERY = "waits until the application has started a query"
 _NOT_IN_PLACE = (
     "waits until the application has started its queries: until a thread awaits one, or none was started for {seconds:g} s "
-    f"({START_SECONDS_CONF}); a loop that starts one short query after the other can be drained only where it awaits them"
+    f"({START.name}); a loop that starts one short query after the other can be drained only where it awaits them"
 )
 
 
@@ -87,6 +86,7 @@ class BeforeCommit:
         """
         self._reporter.change(state=DrainState.ACKNOWLEDGED, reason="", message="")
         options = self._request.options()
+        self._check_confs()
         caught_up = False
         while True:
             try:
@@ -103,9 +103,15 @@ class BeforeCommit:
                 LOG.warning("drain %s: the metadata store is away; the queries read on until it is back", self._request.drain_id)
                 wait_for_store(self._host.channel, self._request)
 
+    def _check_confs(self) -> None:
+        try:
+            refuse_confs(self._host.internals)
+        except PlanRejectedError as error:
+            raise _explained(error) from error
+
     def _wait_until_in_place(self) -> None:
         gate, registry = self._host.gate, self._host.registry
-        quiet = float(self._host.internals.session_conf(START_SECONDS_CONF, _START_SECONDS))
+        quiet = START.read_or_default(self._host.internals.session_conf)
         tell_at, told = monotonic() + _SILENT_SECONDS, False
         while not (gate.user_is_waiting or (registry.all() and gate.in_place(quiet))):
             if not told and monotonic() > tell_at:
@@ -131,10 +137,10 @@ class BeforeCommit:
             selection = self._select(options)
             check_names(options, [item.captured.query_name for item in selection.targets])
             frozen = {target.tracked: target for target in self._targets if target.frozen}
-            planned = _Planned(tuple(frozen.get(item) or UncommittedQuery(item, options) for item in selection.targets), selection)
+            planned = _Planned(tuple(frozen.get(item) or self._planned(item, options) for item in selection.targets), selection)
             self._check_outputs(planned)
             if options.mode != "Stop":  # nothing is emitted, so nothing needs to arrive
-                connections = connect(self._host.internals, selection)
+                connections = connect(self._host.internals, selection, self._keep_waiting)
                 for target in planned.targets:
                     target.depend_on(connections[target.key])
         except (CycleError, UnknownDependencyError) as error:
@@ -149,9 +155,14 @@ class BeforeCommit:
         self._reporter.change(queries=planned.reports)
         return planned
 
+    def _planned(self, tracked: TrackedQuery, options: DrainOptions) -> UncommittedQuery:
+        self._keep_waiting()  # to plan one may take seconds
+        return UncommittedQuery(tracked, options)
+
     def _check_outputs(self, planned: _Planned) -> None:
         for target in planned.targets:
             if target.tracked not in self._outputs_checked:  # a drain is planned again while its queries stand still
+                self._keep_waiting()
                 target.check_outputs()
                 self._outputs_checked.add(target.tracked)
 
@@ -267,6 +278,7 @@ class BeforeCommit:
                 raise
             return False
         for target in planned.targets:
+            self._keep_waiting()
             target.check_checkpoint()
         return not any(target.stopped for target in planned.targets)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from spark_drain_store import DrainOptions, DrainState, QueryReport
 
@@ -105,12 +107,23 @@ class CommittedQuery:
         """The queries, by `key`, that are drained before this one because it reads what they write."""
         return self._report.depends_on
 
+    @property
+    def finished(self) -> bool:
+        """Whether the drain has nothing left to do to the query."""
+        return self._report.state == DrainState.DRAINED
+
     def stall(self, message: str) -> None:
         """Say that the query does not get on."""
         self._report = replace(self._report, state=DrainState.STALLED, message=message)
 
-    def finish(self) -> None:
-        """End the query and bring its checkpoint to the end of the drain; can be called again after a failure."""
+    def finish(self, tell: Callable[[str], None]) -> None:
+        """End the query and bring its checkpoint to the end of the drain; can be called again after a failure.
+
+        Parameters
+        ----------
+        tell
+            Called with what is waited for while another run has the checkpoint, and with "" when it is free.
+        """
         tracked = self._tracked
         if tracked.query is not None and tracked.live.thread_alive:  # one that was to read on until now
             tracked.keep_temporary_checkpoint()
@@ -125,13 +138,13 @@ class CommittedQuery:
             raise DrainUndoneError.of(tracked)
         self._refuse_another_version(pending if pending is not None and pending.drain_id == self._drain_id else None)
         if pending is not None and not pending.over:
-            self._hold_lease()
+            self._hold_lease(tell)
         if self.depends_on and not self._followed:
             self._follow(checkpoint)
         if self._frozen is not None:
             self._rows_before = self._rows_before or tracked.state_rows()
             try:
-                self._flush_running(self._frozen.live, checkpoint)
+                self._flush_running(self._frozen.live, checkpoint, tell)
             finally:
                 terminate(self._frozen.live, checkpoint)
                 self._frozen.stop_sources()
@@ -141,7 +154,7 @@ class CommittedQuery:
         if journal is None or journal.drain_id != self._drain_id or never_fenced(files, journal):
             with marked(tracked.internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
                 settle(files, lambda folder: tracked.internals.launch_once_at(tracked.captured, folder))
-            journal = self._begin()
+            journal = self._begin(tell)
         if journal is None:
             self._export_kept(checkpoint)
             self._report = describe_untouched(self._report, self._sources, checkpoint)
@@ -171,9 +184,9 @@ class CommittedQuery:
             self._report = describe_planned(self._report, self._plan)
         return self._plan
 
-    def _hold_lease(self) -> None:
+    def _hold_lease(self, tell: Callable[[str], None]) -> None:
         if self._lease is None or self._lease.lost:
-            self._lease = acquire_lease(self._tracked.checkpoint_files(), self._tracked.internals)
+            self._lease = acquire_lease(self._tracked.checkpoint_files(), self._tracked.internals, tell)
 
     def _follow(self, checkpoint: Checkpoint) -> None:
         """Read on first; the journal of a crash in the flush says that it was done."""
@@ -188,14 +201,14 @@ class CommittedQuery:
             reached("followed")
         self._followed = True
 
-    def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint) -> None:
+    def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint, tell: Callable[[str], None]) -> None:
         if not self._planned().flushes or not live.thread_alive or is_fence(checkpoint.metadata):
             return
         obstacle = running_flush_obstacle(self._tracked.running_flush_facts(self._options))
         if obstacle:
             LOG.info("drain %s: %s is flushed on a work copy, since %s", self._drain_id, self.label, obstacle)
             return
-        flush_running(live, checkpoint, self._begin)
+        flush_running(live, checkpoint, partial(self._begin, tell))
 
     def _rows_after_running_flush(self, journal: Journal) -> tuple[int, ...]:
         progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
@@ -214,7 +227,7 @@ class CommittedQuery:
         query_id = str(json.loads(metadata).get("id", ""))
         return query_folder(self._tracked.internals.qualified(root), self._tracked.captured.query_name, query_id)
 
-    def _begin(self) -> Journal | None:
+    def _begin(self, tell: Callable[[str], None]) -> Journal | None:
         """Write the journal of a settled checkpoint; None where there is nothing to do to it."""
         tracked, checkpoint = self._tracked, self._tracked.checkpoint()
         plan, options = self._planned(), self._options
@@ -224,7 +237,7 @@ class CommittedQuery:
         before = read_journal(tracked.checkpoint_files())
         if before is not None and before.step is JournalStep.DONE and before.begins_empty and batch_id == before.first_batch_id - 1:
             return None  # no batch since the last drain
-        self._hold_lease()
+        self._hold_lease(tell)
         discarded_ids = before.discarded_ids if before is not None else -1
         return prepare(
             tracked.checkpoint_files(),

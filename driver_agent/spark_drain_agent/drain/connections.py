@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spark_drain_agent.drain.selection import Selection
 from spark_drain_agent.planning.query_graph import QUERY_DEPENDENCIES, CycleError, check_order, dependencies
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["Connection", "connect"]
@@ -29,12 +30,30 @@ class Connection:
     warnings: tuple[str, ...]
 
 
-def connect(internals: SparkInternals, selection: Selection) -> dict[str, Connection]:
-    """Return how each query to drain, by key, hangs together with the others; raises `CycleError` where there is no order."""
+def connect(internals: SparkInternals, selection: Selection, keep_waiting: Callable[[], None]) -> dict[str, Connection]:
+    """Return how each query to drain, by key, hangs together with the others.
+
+    Parameters
+    ----------
+    internals, selection
+        Access to Spark, and the queries.
+    keep_waiting
+        Called between two queries; raises to give up.
+
+    Raises
+    ------
+    CycleError
+        There is no order in which they can be drained.
+    """
     keys = {item.key: item for item in selection.candidates if item.captured.query_name or item.location}
     names = {item.captured.query_name or item.label: key for key, item in keys.items()}
     labels = {key: name for name, key in names.items()}
-    found = dependencies(internals.conf(QUERY_DEPENDENCIES), names, lambda: {key: item.places() for key, item in keys.items()})
+
+    def places(item: TrackedQuery) -> tuple[list[Place], list[Place]]:
+        keep_waiting()
+        return item.places()
+
+    found = dependencies(internals.conf(QUERY_DEPENDENCIES), names, lambda: {key: places(item) for key, item in keys.items()})
     targets = {target.key for target in selection.targets}
     connections = {target.key: _connection(target, found, labels, targets) for target in selection.targets}
     try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from pyspark.errors import StreamingQueryException
 from spark_drain_store import DrainState
 
-__all__ = ["DrainEndedError", "SparkStoppedError"]
+__all__ = ["DrainEndedError", "GivenUp", "SparkStoppedError"]
 
 
 class DrainEndedError(Exception):
@@ -29,3 +32,25 @@ class DrainEndedError(Exception):
 
 class SparkStoppedError(Exception):
     """The SparkContext was stopped before the point of no return: the drain is left to the application's next one."""
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """Why a drain beyond its point of no return was given up although a query was not at its end.
+
+    Parameters
+    ----------
+    message
+        For people.
+    cause
+        What kept the query from it.
+    """
+
+    message: str
+    cause: BaseException
+
+    def exception(self) -> StreamingQueryException:
+        """Return what the application is told of its queries, as of one whose batch has failed."""
+        made = StreamingQueryException(self.message)
+        made.__cause__ = self.cause
+        return made

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from spark_drain_store import Channel
 
+from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.gate import Gate
 from spark_drain_agent.queries.registry import QueryRegistry
@@ -23,6 +24,9 @@ class HeldView(Protocol):
 
     def ends(self, queries: Iterable[TrackedQuery]) -> None:
         """Take note of the queries that a drain ends from now on."""
+
+    def give_up(self, queries: Iterable[TrackedQuery], given_up: GivenUp) -> None:
+        """Take note that the drain of these queries was given up."""
 
     def ended(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end."""

@@ -49,6 +49,11 @@ class InheritedDrain:
         self._offered: list[TrackedQuery] = []
 
     @property
+    def targets(self) -> tuple[CommittedQuery, ...]:
+        """The queries that were taken up in this run."""
+        return self._after.targets
+
+    @property
     def misses_queries(self) -> bool:
         """Whether the drain cannot end before the application starts more of its queries."""
         return bool(self._missing)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from spark_drain_store import DrainOptions, reasons
 
 from spark_drain_agent.checkpoint.renames import VOUCHED_CONF, rename_obstacle
+from spark_drain_agent.durations import DURATIONS, DurationError
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.filesystems import filesystems_of
-from spark_drain_agent.spark_internals.session import pins_threads
+from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
 from spark_drain_agent.spark_internals.sinks import unwritable
 from spark_drain_agent.spark_internals.sources import sources_without_end
 
-__all__ = ["planned", "refuse_outputs", "refuse_unknown_end"]
+__all__ = ["planned", "refuse_confs", "refuse_outputs", "refuse_unknown_end"]
 
 
 def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
@@ -36,6 +37,15 @@ def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
     if options.mode == "CatchUp" and not plan.bounded and tracked.query is not None:
         refuse_unknown_end(tracked, ", ".join(sources_without_end(tracked.live)))
     return plan
+
+
+def refuse_confs(internals: SparkInternals) -> None:
+    """Raise `PlanRejectedError` where a conf of a session cannot be read: beyond the point of no return it would be too late."""
+    try:
+        for conf in DURATIONS:
+            conf.read(internals.session_conf)
+    except DurationError as error:
+        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, f"{error}: start the application with such a value") from error
 
 
 def refuse_unknown_end(tracked: TrackedQuery, sources: str) -> None:

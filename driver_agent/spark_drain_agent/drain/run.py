@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 
+from pyspark.errors import StreamingQueryException
 from spark_drain_store import DrainNotification, DrainReport, DrainState, UnsupportedOptionError, WithdrawalAnswer, reasons
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.drain.after_commit import finish_all
 from spark_drain_agent.drain.before_commit import BeforeCommit
 from spark_drain_agent.drain.decide import Assignment, Decision
-from spark_drain_agent.drain.ended import DrainEndedError, SparkStoppedError
+from spark_drain_agent.drain.ended import DrainEndedError, GivenUp, SparkStoppedError
 from spark_drain_agent.drain.executor_reports import ExecutorSummary, collect_executor_reports, warm_up
 from spark_drain_agent.drain.host import DrainHost
 from spark_drain_agent.drain.inherited import InheritedDrain
@@ -49,6 +50,8 @@ class Drain:
         self._names = _names(decision.notification)
         self._committed: Committed | None = None
         self._executors: ExecutorSummary | None = None
+        self.given_up: GivenUp | None = None
+        """Why it was given up beyond its point of no return; None until then."""
 
     @property
     def drain_id(self) -> str:
@@ -123,6 +126,7 @@ class Drain:
                 if self._overtaken(error):
                     LOG.info("drain %s: its SparkContext was stopped; the application's next one continues it", self.drain_id)
                 elif isinstance(error, DrainEndedError):
+                    self._give_up(str(error), error.__cause__ or error)
                     self._report_end(error)
                 else:
                     LOG.exception("drain %s: unexpected error", self.drain_id)
@@ -138,6 +142,22 @@ class Drain:
         if self._host.internals.jvm_ended:
             return True
         return isinstance(error, SparkStoppedError) or (not self._beyond_return and self._host.internals.stopped)
+
+    def _give_up(self, message: str, cause: BaseException) -> None:
+        """Let the application see a drain that will not be finished in this run: a driver that ends well is not started again."""
+        if not self._beyond_return or not self._unfinished:
+            return
+        if isinstance(cause.__cause__, StreamingQueryException):
+            cause = cause.__cause__
+        self.given_up = GivenUp(f"drain {self.drain_id}: {message}", cause)
+        self._host.held.give_up(self.owned(), self.given_up)
+
+    @property
+    def _unfinished(self) -> bool:
+        targets = self._committed.targets if self._committed is not None else ()
+        if self._inherited is not None:
+            targets = self._inherited.targets
+        return self.misses_queries or not all(target.finished for target in targets)
 
     def _forget_ended(self) -> None:
         """Let the user's awaitAnyTermination wait on where others run beside the queries that were drained."""
@@ -223,6 +243,7 @@ class Drain:
             return
         self._reporter.change(state=DrainState.STALLED, reason=reasons.INTERNAL_ERROR, message=message)
         self.request.gone.wait()
+        self._give_up(f"given up, since its notification was removed; {message}", error)
 
     def _wait_unless_gone(self, seconds: float) -> None:
         if self.request.gone.wait(seconds):

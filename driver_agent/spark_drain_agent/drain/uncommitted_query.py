@@ -9,7 +9,7 @@ from spark_drain_store import DrainOptions, DrainState, QueryReport
 
 from spark_drain_agent.drain.committed_query import CommittedQuery
 from spark_drain_agent.drain.connections import Connection
-from spark_drain_agent.drain.planned import planned, refuse_outputs, refuse_unknown_end
+from spark_drain_agent.drain.planned import planned, refuse_confs, refuse_outputs, refuse_unknown_end
 from spark_drain_agent.drain.query_report import describe_planned, describe_query
 from spark_drain_agent.queries.catch_up import CatchUp, UnknownEndError
 from spark_drain_agent.queries.freeze import FrozenQuery, freeze, wait_until_settled
@@ -37,6 +37,7 @@ class UncommittedQuery:
 
     def __init__(self, tracked: TrackedQuery, options: DrainOptions) -> None:
         self._tracked, self._options = tracked, options
+        refuse_confs(tracked.internals)
         self._plan = planned(tracked, options)
         self._frozen: FrozenQuery | None = None
         self._state_seen = tracked.location is not None and tracked.checkpoint().newest_commit is not None

@@ -22,6 +22,7 @@ from spark_drain_agent.driver.held_queries import HeldQueries
 from spark_drain_agent.driver.recoveries import Recoveries
 from spark_drain_agent.driver.signals import ends_for_a_signal, told_to_end
 from spark_drain_agent.driver.watch import Watch
+from spark_drain_agent.durations import DURATIONS
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.first_start import prepare_first_start
@@ -71,6 +72,8 @@ class Agent:
 
     def begin(self) -> None:
         """Look for a drain before any query can start, then keep watching."""
+        for conf in DURATIONS:
+            conf.read_or_default(self.internals.session_conf)  # warns in time
         self._watch.begin()
 
     def close(self) -> None:

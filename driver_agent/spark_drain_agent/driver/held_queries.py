@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable
 from typing import Protocol
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
 from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
@@ -45,6 +48,7 @@ class HeldQueries:
         self._stand_ins: dict[str, tuple[TrackedQuery, HeldQuery]] = {}
         self._drained_runs: set[str] = set()
         self._stopped_runs: set[str] = set()
+        self._given_up: dict[str, tuple[TrackedQuery, GivenUp]] = {}
 
     def owned(self) -> tuple[TrackedQuery, ...]:
         """Return the queries that the drain under way ends or has ended."""
@@ -85,6 +89,23 @@ class HeldQueries:
         """Take note of the queries that a drain ends from now on."""
         self._drained_runs |= {item.run_id for item in queries if item.query is not None}
 
+    def give_up(self, queries: Iterable[TrackedQuery], given_up: GivenUp) -> None:
+        """Take note that the drain of these queries was given up."""
+        self._given_up = {**self._given_up, **{item.run_id: (item, given_up) for item in queries}}
+
+    def failure(self, query: StreamingQuery) -> StreamingQueryException | None:
+        """Return what the drain of a query failed with; None where it was not given up."""
+        found = self._given_up.get(query.runId) if self._given_up else None
+        return found[1].exception() if found is not None else None
+
+    def any_failure(self, streams: StreamingQueryManager) -> StreamingQueryException | None:
+        """Return what the drain of any query of a session failed with, since the application last asked to forget such."""
+        found = (given_up for item, given_up in self._given_up.values() if not item.forgotten and item.belongs_to(streams))
+        with self._lock:
+            stand_ins = [held for tracked, held in self._stand_ins.values() if tracked.belongs_to(streams)]
+        failures = (failure for held in stand_ins if (failure := held.exception()) is not None)
+        return next(itertools.chain((given_up.exception() for given_up in found), failures), None)
+
     def ended(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end."""
         return query.run_id in self._drained_runs
@@ -93,7 +114,11 @@ class HeldQueries:
         """Return what ``start()`` returns in the place of a query that is kept from starting."""
         drain = self._host.drain
         same = drain.query_id_at(tracked.location) if drain is not None and tracked.location is not None else None
-        made = HeldQuery(tracked.captured.query_name, self._host.gate, self._over, same or "")
+
+        def failure() -> StreamingQueryException | None:
+            return drain.given_up.exception() if drain is not None and drain.given_up is not None else None
+
+        made = HeldQuery(tracked.captured.query_name, self._host.gate, self._over, same or "", failure)
         with self._lock:
             self._stand_ins[made.id] = (tracked, made)
         return made
@@ -137,8 +162,11 @@ class HeldQueries:
 
     def forget_ended(self, streams: StreamingQueryManager) -> None:
         """Take note that the application does not want to be told any more of queries that have ended."""
-        for item in self._ended(streams):
+        given_up = [item for item, _ in self._given_up.values() if item.belongs_to(streams)]
+        for item in (*self._ended(streams), *given_up):
             item.forgotten = True
+        with self._lock:
+            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].exception() is None}
 
     def forget_flush(self, streams: StreamingQueryManager) -> None:
         """Let ``awaitAnyTermination()`` wait on after a flush batch, unless a query of the application has ended too."""

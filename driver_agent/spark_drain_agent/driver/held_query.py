@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.agent_thread import in_callback
@@ -19,6 +20,10 @@ _LOOK_SECONDS = 0.5
 
 class HeldQueryError(RuntimeError):
     """A function that Spark or a drain has called waits for a query that the drain keeps from starting; neither would ever end."""
+
+
+def _well() -> None:
+    return None
 
 
 class HeldQuery(StreamingQuery):
@@ -35,12 +40,22 @@ class HeldQuery(StreamingQuery):
         told the program to end.
     query_id
         Id of the query that was drained from the same checkpoint, "" where that is not known.
+    failure
+        Returns what the drain failed with, None where it was not given up.
     """
 
-    def __init__(self, name: str, gate: Gate, over: Callable[[bool], bool], query_id: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        gate: Gate,
+        over: Callable[[bool], bool],
+        query_id: str = "",
+        failure: Callable[[], StreamingQueryException | None] = _well,
+    ) -> None:
         self._name = name
         self._gate = gate
         self._over = over
+        self._failure = failure
         self._stopped = False
         self._run_id = str(uuid.uuid4())
         self._id = query_id or self._run_id
@@ -82,6 +97,8 @@ class HeldQuery(StreamingQuery):
             if left <= 0:
                 return False
             self._gate.wait_while(Phase.HELD, left)
+        if (failure := self._failure()) is not None:
+            raise failure
         return True
 
     @property
@@ -119,6 +136,6 @@ class HeldQuery(StreamingQuery):
         """Say that nothing runs."""
         print("Held by spark-drain: no query is running.")
 
-    def exception(self) -> None:
-        """No exception."""
-        return
+    def exception(self) -> StreamingQueryException | None:
+        """Return what the drain failed with; None while it lasts, and where it was not given up."""
+        return None if self.isActive else self._failure()

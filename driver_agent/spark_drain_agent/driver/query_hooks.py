@@ -64,6 +64,11 @@ def _needs_no_wait(timeout: float | None) -> bool:
     return timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0)
 
 
+def _raise(failure: StreamingQueryException | None) -> None:
+    if failure is not None:
+        raise failure
+
+
 def _hook_wait_for_one(asked: Current) -> None:
     wait = StreamingQuery.awaitTermination
 
@@ -90,6 +95,7 @@ def _hook_wait_for_one(asked: Current) -> None:
                         agent.let_decide(slices.of(LET_DECIDE_SECONDS))
                         if agent.held.shields(self):
                             continue  # the drain flushes it
+                    _raise(agent.held.failure(self))
                     return None if timeout is None else True
         return False
 
@@ -122,6 +128,7 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
     """Return whether a query has ended, other than by a drain, or raise its exception; wait for one a short time."""
     turns = agent.gate.turns
     if agent.gate.phase is not Phase.HELD:
+        _raise(agent.held.any_failure(streams))
         try:
             ended = wait()
         except Exception:
@@ -162,7 +169,10 @@ def _hook_wait_for_data(asked: Current) -> None:
 def _processed(agent: Agent, query: StreamingQuery, process: Callable[[], None]) -> bool:
     """Return whether everything was processed: a query whose sources a drain has frozen says so too soon."""
     if agent.held.was_drained(query):
-        return not agent.held.shields(query)
+        if agent.held.shields(query):
+            return False
+        _raise(agent.held.failure(query))
+        return True
     turns = agent.gate.turns
     try:
         process()
@@ -194,7 +204,7 @@ def _hook_query(asked: Current) -> None:
     def hooked_exception(self: StreamingQuery) -> StreamingQueryException | None:
         agent = asked()
         if agent is not None and agent.held.was_drained(self):
-            return None  # its flush may have failed: the drain makes that good
+            return agent.held.failure(self)  # a flush that failed is no failure where the drain has made it good
         return exception(self)
 
     StreamingQuery.isActive = property(hooked_is_active, doc=StreamingQuery.isActive.__doc__)  # type: ignore[method-assign, assignment]

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.lease import LEASE_FILES, CheckpointLeasedError, acquire_lease
+from spark_drain_agent.durations import LEASE
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.folder import Folder, files_in
 
 SECONDS = 0.5
+
+
+@pytest.fixture(autouse=True)
+def _shorter_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = replace(LEASE, default=SECONDS, least=SECONDS / 10, most=SECONDS)
+    monkeypatch.setattr("spark_drain_agent.checkpoint.lease.LEASE", short)
 
 
 class _Run:
@@ -69,11 +78,32 @@ def test_what_a_dead_run_left_is_void_after_a_while_and_ones_own_at_once(tmp_pat
     assert (time.monotonic() - begun >= SECONDS) is ("gone" in left)
 
 
-def test_a_damaged_claim_is_waited_for_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_drain_agent.checkpoint.lease._DEFAULT_SECONDS", str(SECONDS))
+def test_a_damaged_claim_is_waited_for_like_any_other(tmp_path: Path) -> None:
     files = files_in(tmp_path)
     files.write("_drain/lease", "half a lea")
     acquire_lease(files, run("two")).release()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("seconds", ["1e12", "Infinity", "NaN", "-1", "1" + "0" * 400])
+def test_no_claim_is_waited_for_longer_than_one_may_last(tmp_path: Path, seconds: str) -> None:
+    files = files_in(tmp_path)
+    files.write("_drain/lease", f'{{"run": "gone", "seconds": {seconds}}}')
+    acquire_lease(files, run("two")).release()
+
+
+def test_who_waits_says_for_whom_and_until_when(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files, told = files_in(tmp_path), list[str]()
+    files.write("_drain/lease", json.dumps({"run": "gone", "seconds": SECONDS}))
+    with caplog.at_level(logging.INFO, "spark_drain"):
+        acquire_lease(files, run("two"), told.append).release()
+    said, over = told
+    assert over == ""
+    assert said.startswith("waits until 2")
+    assert f"for run gone, which has the lease {files.uri('_drain/lease')} " in said
+    assert caplog.messages.count(said) == 1
+    acquire_lease(files, run("three"), told.append).release()
+    assert told == [said, over]
 
 
 class _NotAtomic(Folder):

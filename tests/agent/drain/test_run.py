@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,8 +16,10 @@ from spark_drain_agent.drain.decide import Assignment, Decision
 from spark_drain_agent.drain.executor_reports import ExecutorSummary
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.run import Drain
+from spark_drain_agent.drain.selection import Selection
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.gate import Phase
+from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import DrainNotification, DrainReport, DrainState, ExecutorException, ExecutorState, QueryReport
 
@@ -133,6 +136,53 @@ def test_the_answer_waits_for_a_store_that_is_away(world: World) -> None:
     assert world.reaches(DrainState.WITHDRAWN)
 
 
+class Unnamed:
+    """A query that was started without a name."""
+
+    captured = SimpleNamespace(query_name="")
+
+
+class Slow:
+    """A query that takes its time to be planned, beside many others."""
+
+    planned = 0
+
+    def __init__(self, _tracked: object, _options: object) -> None:
+        Slow.planned += 1
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [({"withdrawn": True}, DrainState.WITHDRAWN), ({"deadline": NOW}, DrainState.FAILED)],
+    ids=["withdrawn", "deadline"],
+)
+def test_the_plan_of_many_queries_is_broken_off(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], state: DrainState
+) -> None:
+    queries = tuple(cast(TrackedQuery, Unnamed()) for _ in range(90))
+    monkeypatch.setattr(Slow, "planned", 0)
+    monkeypatch.setattr("spark_drain_agent.drain.before_commit.UncommittedQuery", Slow)
+    monkeypatch.setattr("spark_drain_agent.drain.before_commit.select", lambda *_: Selection(queries, (), ()))
+    with world.agent.gate.user_waits(), world.run() as drain:
+        soon(lambda: Slow.planned)
+        drain.update(replace(ASKED, **change))
+    assert world.reaches(state)
+    assert Slow.planned < len(queries) / 2
+
+
+@pytest.mark.parametrize(("name", "most"), [("leaseSeconds", "600"), ("startSeconds", "3600")])
+def test_a_conf_that_cannot_be_read_is_refused_before_anything_is_touched(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str, most: str
+) -> None:
+    monkeypatch.setattr(NoSpark, "session_conf", lambda _self, conf, default: "15x" if conf.endswith(name) else default)
+    with world.run():
+        pass
+    report = world.reaches(DrainState.REJECTED)
+    assert report.reason == "UnsupportedOption"
+    assert f"spark.sparkdrain.{name} is '15x', and may be 1 to {most} s" in report.message
+
+
 INHERITED = DrainReport(
     drain_id="u", runs=("run-1",), state=DrainState.DRAINED, updated_at=NOW, queries=(QueryReport(id="q", state="Drained"),)
 )
@@ -202,6 +252,28 @@ def test_what_nobody_foresaw_fails_the_drain_once_and_not_for_ever(world: World,
     time.sleep(0.3)
     assert len(calls) == 1
     assert world.agent.gate.phase is Phase.OPEN
+
+
+@pytest.mark.parametrize("left", [True, False], ids=["a query is left", "all are finished"])
+def test_what_nobody_foresaw_beyond_the_point_of_no_return_is_told_to_the_application(
+    world: World, monkeypatch: pytest.MonkeyPatch, left: bool
+) -> None:
+    """Let go, an application that ended as if all was well would not be started again, and its drain never finished."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("nobody foresaw this")
+
+    monkeypatch.setattr(f"spark_drain_agent.drain.run.{'InheritedDrain.finish' if left else 'collect_executor_reports'}", broken)
+    query = QueryReport(id="q", state="Flushing" if left else "Drained", checkpoint_location="file:/checkpoint")
+    with world.run(inherited=replace(INHERITED, queries=(query,))) as drain:
+        assert "nobody foresaw this" in world.reaches(DrainState.STALLED).message
+        assert drain.given_up is None
+        drain.update(None)
+    assert (drain.given_up is not None) is left
+    if drain.given_up is not None:
+        told = drain.given_up.exception()
+        assert "nobody foresaw this" in str(told)
+        assert isinstance(told.__cause__, ZeroDivisionError)
 
 
 def test_malformed_notifications_are_reported_once_each(world: World) -> None:

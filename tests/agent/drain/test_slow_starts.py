@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from spark_drain_agent.drain.before_commit import START_SECONDS_CONF
+from spark_drain_agent.durations import START
 
 from tests.agent.harness import Drains, Driver
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 def test_a_query_that_takes_its_time_to_start_is_drained_with_the_others(tmp_path: Path) -> None:
     drains = Drains(tmp_path / "store")
     asked = drains.write()
-    driver = Driver("slow_starts.py", tmp_path, store=drains, confs={START_SECONDS_CONF: "30"})
+    driver = Driver("slow_starts.py", tmp_path, store=drains, confs={START.name: "30"})
     try:
         drained = drains.reaches(asked, "Drained", driver=driver)
         assert {query["name"]: query["state"] for query in drained["queries"]} == {"first": "Drained", "second": "Drained"}

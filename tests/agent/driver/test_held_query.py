@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.agent_thread import as_callback
+from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.driver.held_query import HeldQuery, HeldQueryError
 from spark_drain_agent.gate import Gate, Phase
 
@@ -42,6 +44,17 @@ def test_waiting_for_it_ends_with_the_drain(gate: Gate) -> None:
     assert query.awaitTermination() is None
     assert not query.isActive
     assert query.awaitTermination(1) is True
+
+
+@pytest.mark.parametrize("wait", ["awaitTermination", "processAllAvailable"])
+def test_it_fails_with_the_drain(gate: Gate, wait: str) -> None:
+    query = HeldQuery("orders", gate, never, failure=GivenUp("the flush keeps failing", ValueError("sink is broken")).exception)
+    assert query.exception() is None
+    gate.turn(Phase.OPEN)
+    with pytest.raises(StreamingQueryException, match="the flush keeps failing") as failed:
+        getattr(query, wait)()
+    assert isinstance(failed.value.__cause__, ValueError)
+    assert str(query.exception()) == "the flush keeps failing"
 
 
 @pytest.mark.parametrize("wait", ["awaitTermination", "processAllAvailable"])

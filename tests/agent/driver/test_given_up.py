@@ -1,0 +1,110 @@
+"""A drain whose flush keeps failing, and whose request is removed: the application fails, as for any batch, and its next start goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.drain import after_commit
+
+from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
+from tests.agent.warm import Warm
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Start = Callable[[], Driver]
+
+
+def start_in(warm: Warm, base: Path, name: str) -> StreamingQuery:
+    writer = counted(read(warm.session, base)).writeStream.queryName(name).option("checkpointLocation", str(base / "checkpoints" / name))
+    query = writer.foreachBatch(to_files(base / "out" / name, poison=base / f"poison-{name}")).start()
+    query.processAllAvailable()
+    return query
+
+
+@pytest.mark.parametrize("way", ["Auto", "WorkCopy"])
+def test_every_wait_tells_and_the_next_start_finishes_it(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.1,))
+    warm.session.conf.set("spark.sparkdrain.flush", way)
+    feed, streams, poison = Feed(tmp_path / "input"), warm.session.streams, tmp_path / "poison-broken"
+    feed.add(3)
+    broken, well = (start_in(warm, tmp_path, name) for name in ("broken", "well"))
+    poison.touch()
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Stalled", reason="FlushFailed")
+        assert broken.awaitTermination(1) is False
+        assert broken.exception() is None
+    waits: list[Callable[[], object]] = [
+        broken.awaitTermination,
+        lambda: broken.awaitTermination(5),
+        broken.processAllAvailable,
+        well.awaitTermination,  # or a program that waits for this one would end as if nothing was left to do
+        streams.awaitAnyTermination,
+        lambda: streams.awaitAnyTermination(5),
+    ]
+    for wait in waits:
+        with pytest.raises(
+            StreamingQueryException, match=r"given up, .*: the next start of the same version finishes it; query 'broken': .*poisonous"
+        ) as failed:
+            wait()
+        assert isinstance(failed.value.__cause__, StreamingQueryException)
+    assert "this window is poisonous" in str(broken.exception())
+    streams.resetTerminated()
+    assert streams.awaitAnyTermination(1) is False
+
+    poison.unlink()
+    for name in ("broken", "well"):
+        again = start_in(warm, tmp_path, name)
+        assert ids_in(tmp_path / "out" / name) == exactly(feed.ids)
+        assert again.exception() is None
+    warm.drain()
+    warm.session.conf.unset("spark.sparkdrain.flush")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    drivers: list[Driver] = []
+
+    def make() -> Driver:
+        drivers.append(Driver("windows.py", tmp_path, store=Drains(tmp_path / "store")))
+        return drivers[-1]
+
+    yield make
+    for driver in drivers:
+        driver.close()
+
+
+def test_a_driver_that_has_taken_the_drain_over_fails_too_until_a_start_can_finish_it(tmp_path: Path, start: Start) -> None:
+    """With a restart policy of OnFailure an exit code of 0 would mean that nothing is left to do."""
+    feed, drains, poison = Feed(tmp_path / "input"), Drains(tmp_path / "store"), tmp_path / "poison"
+    feed.add(3)
+    poison.touch()
+    driver = start()
+    eventually((tmp_path / "checkpoint/commits/2").exists, "three files", alive=driver)
+    asked = drains.write()
+    drains.reaches(asked, "Stalled", driver=driver)
+    driver.kill()
+    driver.wait()
+    second = start()
+    waits = f"waits until .* has the lease file:{tmp_path}/checkpoint/_drain/lease and may be alive"
+    eventually(lambda: re.search(waits, drains.show(asked)["message"]), "it to say what it waits for", alive=second)
+    assert drains.show(asked)["reason"] == "CheckpointLeased"
+    eventually(lambda: len(drains.show(asked)["runs"]) == 2 and drains.show(asked)["state"] == "Stalled", "it to stall again", alive=second)
+    drains.clean_up(everything=True)
+    assert second.wait() == 1, second.tail()
+    assert "this window is poisonous" in second.log.rsplit("StreamingQueryException: drain", 1)[-1]
+    assert not (tmp_path / "main-returned").exists()
+    third = start()
+    assert third.wait() == 1, third.tail()
+    poison.unlink()
+    fourth = start()
+    eventually(lambda: ids_in(tmp_path / "out") == exactly(feed.ids), "the flush to be finished", alive=fourth)
+    drains.reaches(drains.write(), "Drained", driver=fourth)
+    drains.clean_up()
+    assert fourth.wait() == 0, fourth.tail()
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
