@@ -137,6 +137,13 @@ class ScriptedApplication:
         for pod in self._client.request("GET", self._pods, query={"labelSelector": selector})["items"]:
             self.end_pod(pod["metadata"]["name"])
 
+    def hold_executors(self, *, held: bool = True) -> None:
+        """Let executors that are deleted take their time, until they are released."""
+        selector = f"sparkoperator.k8s.io/app-name={self.name},spark-role=executor"
+        finalizers = {"metadata": {"finalizers": ["example.com/held"] if held else None}}
+        for pod in self._client.request("GET", self._pods, query={"labelSelector": selector})["items"]:
+            self._client.request("PATCH", f"{self._pods}/{pod['metadata']['name']}", body=finalizers, content_type=MERGE_PATCH)
+
     def end_pod(self, name: str) -> None:
         """Remove one pod, unless it is gone."""
         try:

@@ -24,7 +24,7 @@ from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reaso
 from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
-from spark_drain_operator.kinds.drain.steps import LAST_STEPS, STEPS
+from spark_drain_operator.kinds.drain.steps import COMPLETE_STEPS, LAST_STEPS, STEPS
 from spark_drain_operator.kinds.drain.story import story
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
@@ -97,8 +97,8 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
             unreadable=unreadable,
         )
         status.plan = spec.plan()
-        if drain.report is not None:
-            progress.fill(status, drain.report)
+        if drain.report is not None and not drain.complete and status.scale_down_time is None:
+            progress.fill(status, drain.report)  # later ones may be those of the next version
         if drain.application is not None and drain.complete and drain.application.uid != status.application_uid:
             drain.application = None  # the next one of that name is not ours to stop
         if drain.application is not None:
@@ -111,7 +111,9 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
         gone = application is None and not current.unreadable
         if current.notification is None and application is not None and application.suspend_requested:
             gone = current.status.scale_down_time is not None  # so the driver is ending, and nothing has to hold it any more
-        return LAST_STEPS if current.complete and gone else (*INTERRUPTS, *STEPS)
+        if current.complete:
+            return LAST_STEPS if gone else (*INTERRUPTS, *COMPLETE_STEPS)
+        return (*INTERRUPTS, *STEPS)
 
     def was_begun(self, status: DrainStatus) -> bool:
         """See `Kind.was_begun`."""

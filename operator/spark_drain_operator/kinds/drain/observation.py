@@ -99,7 +99,7 @@ class DrainPass:
 
     @property
     def replaced(self) -> bool:
-        """Whether somebody has taken the suspension back, and runs another driver than the one that was to be stopped."""
+        """Whether somebody has taken the suspension back since, and another driver runs than the one that was to be stopped."""
         application = self.application
         if application is None or application.suspend_requested or self.status.scale_down_time is None:
             return False

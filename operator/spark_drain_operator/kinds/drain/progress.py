@@ -97,8 +97,6 @@ def fill(status: DrainStatus, report: DrainReport) -> None:
     measured = [(step[:63], seconds) for step, seconds in list(report.timings.items())[:_TIMINGS] if step and math.isfinite(seconds)]
     timings = [{"step": step, "milliseconds": round(min(max(0.0, seconds), _INT32 / 1000) * 1000)} for step, seconds in measured]
     status.timings = _unique(timings, "step")
-    if status.scale_down_time is not None and status.withdrawal is not None:
-        return  # a driver that reports after a forced stop is not the one that was stopped
     if report.runs:
         status.run_id = report.runs[-1][:253]
     status.driver_pod_name = report.driver_pod_name[:253] or status.driver_pod_name

@@ -93,6 +93,7 @@ class Reason(StrEnum):
     WAITING_FOR_PODS = "WaitingForPods"
     APPLICATION_SUSPENDED = "ApplicationSuspended"
     APPLICATION_DELETED = "ApplicationDeleted"
+    APPLICATION_RESUMED = "ApplicationResumed"
     APPLICATION_ENDED = "ApplicationEnded"
     SUSPEND_NOT_STORED = "SuspendNotStored"
     # endings
@@ -155,6 +156,7 @@ _MESSAGES: dict[str, str] = {
     Reason.WAITING_FOR_PODS: "waiting for {count} pods of the application to terminate: {pods}",
     Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods runs",
     Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
+    Reason.APPLICATION_RESUMED: "somebody has resumed the application since; its new driver is left alone",
     Reason.APPLICATION_ENDED: (
         "the driver ended (application state {state}) before the drain was complete; start the same version again to complete it"
     ),

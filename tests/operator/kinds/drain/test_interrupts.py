@@ -296,7 +296,7 @@ def test_a_forced_stop_leaves_the_next_version_alone(own_world: World) -> None:
     world.application.start("spark-two")
     world.operator.start()
     body = world.await_phase("ForceStopped")
-    assert "another driver has been started since" in body["status"]["message"]
+    assert "somebody has resumed the application since" in body["status"]["message"]
     assert not world.application.suspended
 
 
@@ -380,20 +380,55 @@ def test_a_finished_drain_lives_as_long_as_its_ttl(world: World) -> None:
     eventually(world.drain_is_gone, what="the PipelineDrain is deleted")
 
 
-def test_a_suspend_that_somebody_reverts_is_asked_for_again(world: World) -> None:
-    agent = world.run_application("spark-one")
+def test_a_suspend_that_is_reverted_before_a_new_driver_runs_is_asked_for_again(world: World) -> None:
+    agent = world.run_application()
     drain_id = world.create_drain()
     agent.await_notification()
     agent.drain(drain_id)
     world.application.await_suspend()
     world.application.resume()
-    uid = world.application.restart("spark-two")
-    time.sleep(1)
-    assert not world.application.suspended  # the new driver has not reported yet
-    agent.restarted("spark-two", uid)
-    with BackgroundKubeflow(world.application):
-        agent.drained(drain_id)
-        world.await_phase("Drained")
+    world.application.obey_suspend()
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationSuspended"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["", "an executor is left"])
+def test_a_drained_application_that_is_resumed_before_the_drain_has_ended_is_left_alone(world: World, slow: bool) -> None:
+    """Its deadline passes, and an old report arrives."""
+    agent = world.run_application()
+    drain_id = world.create_drain(timeoutSeconds=5, onTimeout="ForceStop")
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.application.await_suspend()
+    world.await_condition("ScaledDown", "WaitingForPods")
+    if slow:
+        world.application.hold_executors()
+    world.application.end_pods()
+    agent.report(drain_id, DrainState.STOPPING)
+    world.application.resume()
+    world.application.start("spark-two")
+    if slow:
+        time.sleep(6)
+        assert world.drain()["status"]["phase"] == "ScalingDown"
+        world.application.hold_executors(held=False)
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
+    assert body["status"]["run"]["id"] == "spark-one"
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize("state", [DrainState.WITHDRAWN, DrainState.FAILED, DrainState.STOPPING])
+def test_what_the_agent_says_after_the_end_changes_nothing(world: World, state: DrainState) -> None:
+    agent = world.run_application()
+    drain_id = world.create_drain()
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.application.await_suspend()
+    world.await_condition("ScaledDown", "WaitingForPods")
+    agent.report(drain_id, state)
+    world.application.obey_suspend()
+    body = world.await_phase("Drained")
+    assert condition(body, "SourcesStopped")["status"] == "True"  # type: ignore[index]
 
 
 def test_the_config_maps_go_with_the_application(world: World) -> None:

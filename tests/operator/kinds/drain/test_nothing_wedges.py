@@ -239,10 +239,11 @@ def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world:
     agent.drain(drain_id)
     world.application.await_suspend()
     world.application.set_state("SUSPENDED")
-    world.application.end_pods(role="driver")
+    world.application.hold_executors()
+    world.application.end_pods()
     world.await_condition("ScaledDown", "WaitingForPods")
     world.delete_config_maps()
-    world.application.end_pods()
+    world.application.hold_executors(held=False)
     world.await_phase("Drained")
 
 

@@ -20,7 +20,7 @@ def run(drain: DrainPass) -> Outcome:
     if drain.application is None and not drain.status.conditions.is_true(ConditionType.SCALED_DOWN):
         ref = drain.spec.application
         return ended(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))
-    if drain.replaced:
-        return Ended(replace(ending, message=f"{ending.message}; another driver has been started since, and is left alone"))
     outcome = scale_down(drain, forced=True)
-    return Ended(ending) if outcome == DONE else outcome
+    if outcome != DONE:
+        return outcome
+    return Ended(replace(ending, message=f"{ending.message}; {message_of(Reason.APPLICATION_RESUMED)}") if drain.replaced else ending)

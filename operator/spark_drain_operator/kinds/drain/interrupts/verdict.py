@@ -19,8 +19,9 @@ def decide(
     spec: DrainSpec, status: DrainStatus, application: Application | None, report: DrainReport | None, *, unreadable: bool = False
 ) -> Ending | None:
     """Return how the drain has ended, or None while it goes on; ``unreadable`` where nobody knows about the application."""
-    complete = status.conditions.is_true(ConditionType.EXECUTORS_DRAINED)
-    if status.application_uid and not complete and not unreadable and (application is None or application.uid != status.application_uid):
+    if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
+        return None  # whatever is reported after that
+    if status.application_uid and not unreadable and (application is None or application.uid != status.application_uid):
         ref = spec.application
         return Ending(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))
     if status.withdrawal is not None and status.withdrawal.phase is Phase.FORCE_STOPPED:
@@ -28,7 +29,7 @@ def decide(
     over = application is not None and application.will_not_run
     if report is None:
         # Where the report of a drain past the point of no return is lost, nobody else can say that it was interrupted.
-        lost = over and not complete and status.conditions.is_true(ConditionType.SOURCES_STOPPED)
+        lost = over and status.conditions.is_true(ConditionType.SOURCES_STOPPED)
         return _interrupted(application) if lost else None
     if report.state is DrainState.REJECTED:
         return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")

@@ -11,6 +11,7 @@ __all__ = ["run"]
 _DONE = {
     Reason.APPLICATION_SUSPENDED: "the application is suspended",
     Reason.APPLICATION_DELETED: "the application is deleted",
+    Reason.APPLICATION_RESUMED: "the application was suspended, and somebody has resumed it since",
     Reason.NOT_REQUESTED: "the application keeps running",
 }
 
@@ -21,9 +22,7 @@ def run(drain: DrainPass) -> Ended:
     scaled_down = status.conditions.get(ConditionType.SCALED_DOWN)
     assert scaled_down is not None
     numbers, name = status.progress, status.result_name
-    offsets = (
-        f"end offsets are in ConfigMap {name}" if name else "end offsets were not kept: the application was deleted before they could be"
-    )
+    offsets = f"end offsets are in ConfigMap {name}" if name else "end offsets were not kept: the report was gone before they could be"
     return ended(
         Phase.DRAINED,
         Phase.DRAINED,

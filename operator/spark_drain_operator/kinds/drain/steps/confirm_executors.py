@@ -90,15 +90,13 @@ def _count(ranges: list[tuple[int, int]]) -> int:
 
 
 def run(drain: DrainPass) -> Outcome:
-    """Cross-check the final report with the pods; once scaling down has been asked for, the pods are going."""
+    """Cross-check the final report with the pods, once."""
     report, status, application = drain.report, drain.status, drain.application
     assert report is not None
     if report.state is not DrainState.DRAINED:
         message = report.message or f"{status.progress.get('executors', '0/0')} executors have reported"
         status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.IN_PROGRESS, message)
         return Waiting(drain.settings.resync_seconds, message)
-    if status.scale_down_time is not None and (application is None or application.suspend_requested or drain.spec.after_drain == "Delete"):
-        return DONE
     author, detail = confirm_driver(application, report)
     if author is Driver.OTHER:
         message = message_of(Reason.DRIVER_UNCONFIRMED, detail=detail)
@@ -112,10 +110,9 @@ def run(drain: DrainPass) -> Outcome:
         message = message_of(Reason.EXECUTORS_UNACCOUNTED, executors=_shown(missing))
         status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.EXECUTORS_UNACCOUNTED, message)
         return Waiting(_RECHECK_SECONDS, message)
-    if not status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
-        message = f"{status.progress.get('executors', '0/0')} executors reported drained, every running one included"
-        pending = drain.adapter.pending_executors(drain.namespace, report.runs[-1]) if author is Driver.CONFIRMED else ()
-        if pending:
-            message += f"; never started, so idle: {_shown([pod.executor_id for pod in pending])}"
-        status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
+    message = f"{status.progress.get('executors', '0/0')} executors reported drained, every running one included"
+    pending = drain.adapter.pending_executors(drain.namespace, report.runs[-1]) if author is Driver.CONFIRMED else ()
+    if pending:
+        message += f"; never started, so idle: {_shown([pod.executor_id for pod in pending])}"
+    status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
     return DONE

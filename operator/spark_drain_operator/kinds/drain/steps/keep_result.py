@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from spark_drain_store import DrainState
+
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.progress import end_offsets, without_offsets
@@ -23,9 +25,8 @@ def _json(value: object) -> str:
 def run(drain: DrainPass) -> Outcome:
     """Write the result ConfigMap once."""
     status, report = drain.status, drain.report
-    assert report is not None
     name = f"{drain.name}-result"
-    if status.result_name == name:
+    if status.result_name == name or report is None or report.state is not DrainState.DRAINED:
         return DONE
     data = {
         "report.json": _json(without_offsets(report).as_object()),

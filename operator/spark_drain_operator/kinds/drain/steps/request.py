@@ -17,7 +17,7 @@ from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reaso
 from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.storage.pods import DriverPod
 
-__all__ = ["Action", "Decision", "blocking", "decide", "run"]
+__all__ = ["Action", "Decision", "blocking", "decide", "removed", "run"]
 
 
 _POLL_SECONDS = 2.0
@@ -129,8 +129,8 @@ def run(drain: DrainPass) -> Outcome:
         case Action.STALE:
             message = message_of(Reason.STALE_RUN_ID, wanted=drain.spec.run_id, found=driver.run_id if driver else "")
             return ended(Phase.REJECTED, Reason.STALE_RUN_ID, message)
-        case Action.REMOVED if drain.report is None or status.scale_down_time is None:
-            return _removed(drain)
+        case Action.REMOVED:
+            return removed(drain)
         case Action.WAIT_FOR_DRIVER:
             ref = drain.spec.application
             state = application.state if application else "none"
@@ -159,7 +159,7 @@ def run(drain: DrainPass) -> Outcome:
     return DONE
 
 
-def _removed(drain: DrainPass) -> Outcome:
+def removed(drain: DrainPass) -> Outcome:
     """End the drain: an agent that finds its notification removed holds the driver no longer, so there is nothing to scale down safely."""
     requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
     if not drain.forward_only:

@@ -79,6 +79,12 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     """Suspend or delete the application and wait for its pods."""
     status, application, after = drain.status, drain.application, drain.spec.after_drain
     left_over: tuple[PodName, ...] = ()
+    if drain.replaced and (forced or after == "Suspend"):
+        left_over = drain.adapter.executors(drain.namespace, status.run_id)
+        if not left_over:
+            status.set(ConditionType.SCALED_DOWN, "True", Reason.APPLICATION_RESUMED, message_of(Reason.APPLICATION_RESUMED))
+            return DONE
+        return _wait(drain, left_over)
     if application is None or application.suspend_requested:
         # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
         pending = application is None
@@ -113,10 +119,14 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
             message = message_of(Reason.SCALE_DOWN_INCOMPLETE, time=format_time(status.scale_down_time))
             status.set(ConditionType.STALLED, "True", Reason.SCALE_DOWN_INCOMPLETE, message)
         return Waiting(_POLL_SECONDS, message)
-    message = _waiting_message(application, left_over)
-    status.set(ConditionType.SCALED_DOWN, "False", Reason.WAITING_FOR_PODS, message)
+    return _wait(drain, left_over)
+
+
+def _wait(drain: DrainPass, left_over: Sequence[PodName]) -> Waiting:
+    message = _waiting_message(drain.application, left_over)
+    drain.status.set(ConditionType.SCALED_DOWN, "False", Reason.WAITING_FOR_PODS, message)
     if _is_late(drain):
-        status.set(ConditionType.STALLED, "True", Reason.WAITING_FOR_PODS, message)
+        drain.status.set(ConditionType.STALLED, "True", Reason.WAITING_FOR_PODS, message)
     return Waiting(_POLL_SECONDS, message)
 
 

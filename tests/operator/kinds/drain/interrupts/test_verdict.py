@@ -36,6 +36,8 @@ RUNNING = application("RUNNING", driver())
         ({}, status(**ACTIVE), None, None, (Phase.ABANDONED, Reason.APPLICATION_GONE)),
         ({}, status(**ACTIVE), application(uid="another"), None, (Phase.ABANDONED, Reason.APPLICATION_GONE)),
         ({}, complete(), None, None, None),
+        ({}, complete(), RUNNING, report(DrainState.WITHDRAWN), None),
+        ({}, complete(), application("COMPLETED"), report(DrainState.STOPPING), None),
         ({}, status(**ACTIVE), RUNNING, report(DrainState.REJECTED, reason="UnknownQuery"), (Phase.REJECTED, "UnknownQuery")),
         ({}, status(**ACTIVE), RUNNING, report(DrainState.FAILED, reason="CheckpointBroken"), (Phase.FAILED, "CheckpointBroken")),
         ({}, status(**ACTIVE), RUNNING, report(DrainState.FAILED), (Phase.FAILED, "Failed")),
