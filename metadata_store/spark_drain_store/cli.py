@@ -57,12 +57,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             change = approve_notification if options.verb == "approve" else withdraw_notification
             if change(channel, options.drain_id) is None:
                 raise StoreError(f"there is no drain {options.drain_id!r}: `drain show` lists them")
+            if options.verb == "withdraw":
+                _refuse_too_late(channel, options.drain_id)
         else:
             print(json.dumps({"removed": _cleanup(channel, everything=options.all)}))
     except (StoreError, DrainAlreadyActiveError, UnsupportedOptionError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _refuse_too_late(channel: Channel, drain_id: str) -> None:
+    report = Drains.read(channel).reports.get(drain_id)
+    if report is not None and report.state.forward_only:
+        raise StoreError(
+            f"drain {drain_id!r} is past its point of no return (state {report.state}) and is not withdrawn any more: "
+            "when it has finished, `drain cleanup` removes it"
+        )
 
 
 def _write(channel: Channel, run_id: str | None, mode: str, pairs: Sequence[str]) -> str:

@@ -172,6 +172,11 @@ def test_user_roles_are_aggregated_unless_switched_off(helm: str) -> None:
         (("--set", "operator.workers=0"), "workers"),
         (("--set", "agentNamespaces[0].namespace=one"), "serviceAccounts"),
         (("--set", "watchNamespaces={Not_A_Name}"), "watchNamespaces"),
+        (("--set", "fullnameOverride=Not_A_Name"), "fullnameOverride"),
+        (("--set", "operator.extraEnv[0].name=A,operator.extraEnv[0].value=1"), "extraEnv"),
+        (("--set", "agentNamespaces[0].namespace=one,agentNamespaces[0].serviceAccounts={system:x}"), "serviceAccounts"),
+        (("--set", r"commonLabels.app\.kubernetes\.io/name=another"), "commonLabels"),
+        (("--set", r"podLabels.app\.kubernetes\.io/name=another"), "podLabels"),
     ],
 )
 def test_wrong_values_are_named(helm: str, arguments: tuple[str, ...], name: str) -> None:

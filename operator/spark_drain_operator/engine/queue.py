@@ -6,18 +6,25 @@ import heapq
 import threading
 import time
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 __all__ = ["DelayedQueue"]
 
 Key = TypeVar("Key", bound=Hashable)
 
 
+class _Turn(NamedTuple):
+    rank: int
+    round: int
+    order: int
+
+
 class DelayedQueue(Generic[Key]):
     """Deduplicating delayed queue, safe between threads.
 
     A key that is added while a worker has it comes back when that worker is done: a change is never lost, and never handled twice at
-    the same time. Of several times for one key the earliest wins. Of the keys whose time has come, those of the lowest rank go first.
+    the same time. Of several times for one key the earliest wins. Of the keys whose time has come, those of the lowest rank go first,
+    and of these each owner's in turn: who adds thousands makes nobody else wait for more than one of them (start-time fair queueing).
 
     Parameters
     ----------
@@ -25,16 +32,26 @@ class DelayedQueue(Generic[Key]):
         Seconds that only grow; for tests.
     rank
         How urgent a key is; 0 is most urgent. Asked when the key's time comes, and again when it is added once more.
+    owner
+        Among whom the turns are shared.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, rank: Callable[[Key], int] = lambda _: 0) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        rank: Callable[[Key], int] = lambda _: 0,
+        owner: Callable[[Key], str] = lambda _: "",
+    ) -> None:
         self._clock = clock
         self._rank = rank
+        self._owner = owner
         self._changed = threading.Condition()
         self._due: dict[Key, float] = {}
         self._waiting: list[tuple[float, int, Key]] = []
-        self._turn: dict[Key, tuple[int, int]] = {}
-        self._ready: list[tuple[tuple[int, int], Key]] = []
+        self._turn: dict[Key, _Turn] = {}
+        self._ready: list[tuple[_Turn, Key]] = []
+        self._round: dict[int, int] = {}
+        self._last_round: dict[tuple[int, str], int] = {}
         self._order = 0
         self._working: set[Key] = set()
         self._closed = False
@@ -58,7 +75,10 @@ class DelayedQueue(Generic[Key]):
 
     def _push_ready(self, key: Key) -> None:
         self._order += 1
-        self._turn[key] = (self._rank(key), self._order)
+        rank, owner = self._rank(key), self._owner(key)
+        turn = max(self._round.get(rank, 0), self._last_round.get((rank, owner), -1) + 1)
+        self._last_round[rank, owner] = turn
+        self._turn[key] = _Turn(rank, turn, self._order)
         heapq.heappush(self._ready, (self._turn[key], key))
         self._changed.notify()
 
@@ -72,7 +92,10 @@ class DelayedQueue(Generic[Key]):
                     if self._turn.get(key) == turn:  # else it was overtaken by a more urgent turn of its own
                         del self._turn[key]
                         self._working.add(key)
+                        self._round[turn.rank] = turn.round
                         return key
+                self._round.clear()
+                self._last_round.clear()
                 self._changed.wait(self._waiting[0][0] - self._clock() if self._waiting else None)
             return None
 

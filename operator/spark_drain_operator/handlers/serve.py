@@ -39,7 +39,7 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     """
     cluster = Cluster.over(KubeClient.from_environment())
     watched = Watched()
-    queue: DelayedQueue[ObjectKey] = DelayedQueue(rank=watched.rank)
+    queue: DelayedQueue[ObjectKey] = DelayedQueue(rank=watched.rank, owner=lambda key: key.namespace)
     served = kinds(cluster, settings)
     resources = [kind.resource for kind in served]
     reconcilers = {kind.resource.kind: Reconciler(kind, cluster) for kind in served}

@@ -48,6 +48,15 @@ def test_a_key_that_is_worked_on_comes_back_afterwards() -> None:
     assert queue.get() == "a"
 
 
+def test_who_adds_many_keys_makes_nobody_wait_for_them() -> None:
+    queue: DelayedQueue[str] = DelayedQueue(rank=lambda key: int(key[-1]), owner=lambda key: key[0])
+    for key in ("a11", "a21", "a31", "b11", "a40"):
+        queue.add(key)
+    assert [queue.get(), queue.get()] == ["a40", "a11"]
+    queue.add("c11")
+    assert [queue.get() for _ in range(4)] == ["b11", "c11", "a21", "a31"]
+
+
 def test_closing_wakes_everybody() -> None:
     queue: DelayedQueue[str] = DelayedQueue()
     found: list[str | None] = []

@@ -198,4 +198,5 @@ def _name_of(drain: DrainPass, drain_id: str) -> str:
         if body["metadata"]["uid"] == drain_id:
             return f"PipelineDrain {body['metadata']['name']!r}"
     store = f"configmap:{drain.namespace}/{drain.spec.application.name}"
-    return f"a request without a PipelineDrain (`python -m spark_drain_store --metadata-store {store} drain withdraw {drain_id}` ends it)"
+    command = f"python -m spark_drain_store --metadata-store {store} drain"
+    return f"a request without a PipelineDrain (`{command} withdraw {drain_id}` ends it, or `{command} cleanup` when it has finished)"
