@@ -77,6 +77,10 @@ class ScriptedApplication:
         """Take `suspend` back, as whoever applies the next version does."""
         self._set_suspend(False)
 
+    def change(self, **spec: Any) -> None:
+        """Change its spec, as the next version does."""
+        self._client.request("PATCH", self._path, body={"spec": spec}, content_type=MERGE_PATCH)
+
     def suspend(self) -> None:
         """Suspend it by hand."""
         self._set_suspend(True)

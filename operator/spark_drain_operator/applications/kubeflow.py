@@ -69,6 +69,8 @@ class KubeflowAdapter:
             name=name,
             uid=body["metadata"]["uid"],
             version=body["metadata"]["resourceVersion"],
+            generation=body["metadata"].get("generation", 0),
+            deleted=bool(body["metadata"].get("deletionTimestamp")),
             state=state,
             activity=activity_of(state, suspend_requested=suspend),
             suspend_requested=suspend,

@@ -54,6 +54,10 @@ class Application:
         Which object; another one of the same name is another application.
     version
         Its resourceVersion: guards what is decided on it.
+    generation
+        Of its spec: another one means that somebody has changed it.
+    deleted
+        Whether it is being deleted, and a finalizer still holds it.
     state
         In the words of its own operator.
     activity
@@ -67,6 +71,8 @@ class Application:
     name: str
     uid: str
     version: str
+    generation: int
+    deleted: bool
     state: str
     activity: Activity
     suspend_requested: bool

@@ -99,12 +99,11 @@ class DrainPass:
 
     @property
     def replaced(self) -> bool:
-        """Whether somebody has taken the suspension back since, and another driver runs than the one that was to be stopped."""
-        application = self.application
-        if application is None or application.suspend_requested or self.status.scale_down_time is None:
+        """Whether somebody has changed or resumed the application since, and the driver that was to be stopped is gone."""
+        application, generation = self.application, self.status.application_generation
+        if application is None or application.deleted or application.suspend_requested or generation in (0, application.generation):
             return False
-        alive = {driver.uid for driver in application.drivers if driver.alive}
-        return bool(alive) and self.status.driver_pod_uid not in alive
+        return all(driver.uid != self.status.driver_pod_uid for driver in application.drivers if driver.alive)
 
     def update_notification(self, **changes: Any) -> None:
         """Change fields of the notification, where it exists and they differ."""

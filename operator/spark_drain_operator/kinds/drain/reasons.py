@@ -156,7 +156,7 @@ _MESSAGES: dict[str, str] = {
     Reason.WAITING_FOR_PODS: "waiting for {count} pods of the application to terminate: {pods}",
     Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods runs",
     Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
-    Reason.APPLICATION_RESUMED: "somebody has resumed the application since; its new driver is left alone",
+    Reason.APPLICATION_RESUMED: "somebody has resumed or changed the application since; what runs now is left alone",
     Reason.APPLICATION_ENDED: (
         "the driver ended (application state {state}) before the drain was complete; start the same version again to complete it"
     ),

@@ -296,7 +296,7 @@ def test_a_forced_stop_leaves_the_next_version_alone(own_world: World) -> None:
     world.application.start("spark-two")
     world.operator.start()
     body = world.await_phase("ForceStopped")
-    assert "somebody has resumed the application since" in body["status"]["message"]
+    assert "somebody has resumed or changed the application since" in body["status"]["message"]
     assert not world.application.suspended
 
 
@@ -417,8 +417,80 @@ def test_a_drained_application_that_is_resumed_before_the_drain_has_ended_is_lef
     assert not world.application.suspended
 
 
+def test_what_was_drained_in_time_is_drained_however_late_the_operator_is(own_world: World) -> None:
+    world = own_world
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.REPORTING, timeoutSeconds=6)
+    world.operator.kill()
+    agent.drained(drain_id)
+    time.sleep(7)
+    world.operator.start()
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+@pytest.mark.parametrize("reverted", ["before the status is written", "and v2 has ended"])
+def test_a_next_version_is_known_by_the_generation(own_world: World, reverted: str) -> None:
+    """The operator stands still after it has asked for the suspension."""
+    world = own_world
+    world.operator.start()
+    agent = world.run_application()
+    drain_id = world.create_drain()
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.application.await_suspend()
+    world.operator.kill()
+    world.application.obey_suspend()
+    if reverted == "before the status is written":
+        world.patch_status(scaleDown=None)
+    world.application.resume()
+    world.application.start("spark-two")
+    if reverted == "and v2 has ended":
+        world.application.end_pods()
+        world.application.set_state("FAILED")
+    world.operator.start()
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+@pytest.mark.parametrize("changed", [False, True], ids=["restarted", "next version"])
+def test_a_complete_drain_that_waits_scales_down_what_was_drained_and_nothing_else(world: World, changed: bool, after: str) -> None:
+    """Its driver is restarted by Spark's operator, and held; or somebody applies the next version."""
+    taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}}
+    maps = f"/api/v1/namespaces/{world.namespace}/configmaps"
+    world.client.request("POST", maps, body=taken)
+    agent = world.run_application()
+    drain_id = world.create_drain(afterDrain=after)
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.await_condition("Stalled", "ResultNameTaken")
+    if changed:
+        world.application.change(image="next")
+    uid = world.application.restart("spark-two")
+    if not changed:
+        agent.restarted("spark-two", uid)
+        agent.report(drain_id, DrainState.REPORTING)
+    world.client.request("DELETE", f"{maps}/drain-result")
+    if not changed:
+        time.sleep(1)
+        assert not world.application.suspended  # its report is about to come
+        agent.drained(drain_id)
+        if after == "Suspend":
+            world.application.obey_suspend()
+    body = world.await_phase("Drained")
+    scaled = condition(body, "ScaledDown")
+    assert scaled is not None
+    assert scaled["reason"] == ("ApplicationResumed" if changed else "ApplicationSuspended" if after == "Suspend" else "ApplicationDeleted")
+    assert world.application.exists == (changed or after == "Suspend")
+    assert not changed or not world.application.suspended
+    assert world.config_map("drain-result")["data"]["report.json"]
+
+
+@pytest.mark.parametrize("cancel", [False, True])
 @pytest.mark.parametrize("state", [DrainState.WITHDRAWN, DrainState.FAILED, DrainState.STOPPING])
-def test_what_the_agent_says_after_the_end_changes_nothing(world: World, state: DrainState) -> None:
+def test_what_the_agent_says_after_the_end_changes_nothing(world: World, state: DrainState, cancel: bool) -> None:
     agent = world.run_application()
     drain_id = world.create_drain()
     agent.await_notification()
@@ -426,6 +498,9 @@ def test_what_the_agent_says_after_the_end_changes_nothing(world: World, state: 
     world.application.await_suspend()
     world.await_condition("ScaledDown", "WaitingForPods")
     agent.report(drain_id, state)
+    if cancel:
+        world.patch_drain(spec={"cancel": True})
+        eventually(lambda: "withdrawal" in world.drain()["status"], what="it is noted")
     world.application.obey_suspend()
     body = world.await_phase("Drained")
     assert condition(body, "SourcesStopped")["status"] == "True"  # type: ignore[index]

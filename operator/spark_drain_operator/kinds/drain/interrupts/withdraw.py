@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from spark_drain_store import DrainReport, WithdrawalAnswer
+from spark_drain_store import DrainReport, DrainState, WithdrawalAnswer
 
 from spark_drain_operator.applications.protocol import current_driver
 from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting
 from spark_drain_operator.engine.status import Ending
-from spark_drain_operator.kinds.drain.limits import give_up_at, limits_of, reached
+from spark_drain_operator.kinds.drain.limits import Limits, give_up_at, limits_of, reached
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.status import DrainStatus
-from spark_drain_operator.kinds.drain.steps import find_run
+from spark_drain_operator.kinds.drain.steps import confirm_executors, find_run
 
 __all__ = ["Answer", "decide", "run", "wanted"]
 
@@ -73,6 +73,14 @@ def decide(
     return Answer.WAIT if driver_alive else Answer.END
 
 
+def _drained_in_time(drain: DrainPass, limits: Limits) -> bool:
+    """Whether the agent was done before the deadline, and only the operator is late."""
+    report = drain.report
+    if report is None or report.state is not DrainState.DRAINED or limits.deadline is None or drain.unreadable:
+        return False
+    return drain.now >= limits.deadline >= report.updated_at and confirm_executors.objection(drain, report) is None
+
+
 def _not_running(drain: DrainPass) -> Ending | None:
     """Return how a drain ends whose application has ended before its agent answered: `spec.ifNotRunning` holds until then."""
     if not drain.status.drain_id or drain.report is not None or drain.unreadable or current_driver(drain.application) is not None:
@@ -86,7 +94,8 @@ def _not_running(drain: DrainPass) -> Ending | None:
 def run(drain: DrainPass) -> Outcome:
     """Mark the notification as withdrawn and wait for the agent's answer, for as long as it may take to acknowledge a request."""
     status = drain.status
-    limit = reached(limits_of(drain.spec, status, current_driver(drain.application), drain.report), drain)
+    limits = limits_of(drain.spec, status, current_driver(drain.application), drain.report)
+    limit = None if _drained_in_time(drain, limits) else reached(limits, drain)
     ending = wanted(status, deleted=drain.deleted, cancel=drain.spec.cancel, limit=limit or _not_running(drain))
     if ending is None:
         return DONE
@@ -97,14 +106,14 @@ def run(drain: DrainPass) -> Outcome:
     if notification is not None and not notification.withdrawn:
         drain.update_notification(withdrawn=True)
         drain.messages.reread_reports()
-    application = drain.application
+    application, report = drain.application, None if drain.complete else drain.report
     answer = decide(
         ending,
-        drain.report,
+        report,
         malformed=drain.drain_id in drain.messages.malformed,
         notified=notification is not None or bool(status.drain_id),
         driver_alive=bool(drain.unreadable) or (application is not None and application.driver_alive),
-        forward_only=drain.forward_only if drain.report is None else drain.report.state.forward_only,
+        forward_only=drain.forward_only if report is None else report.state.forward_only,
     )
     if answer is Answer.END:
         return Ended(ending)

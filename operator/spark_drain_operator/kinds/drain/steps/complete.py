@@ -11,7 +11,7 @@ __all__ = ["run"]
 _DONE = {
     Reason.APPLICATION_SUSPENDED: "the application is suspended",
     Reason.APPLICATION_DELETED: "the application is deleted",
-    Reason.APPLICATION_RESUMED: "the application was suspended, and somebody has resumed it since",
+    Reason.APPLICATION_RESUMED: "somebody has resumed or changed the application since, and it is left alone",
     Reason.NOT_REQUESTED: "the application keeps running",
 }
 

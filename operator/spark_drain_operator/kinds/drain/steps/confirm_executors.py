@@ -15,7 +15,7 @@ from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Reason, message_of
 
-__all__ = ["Driver", "confirm_driver", "run", "unaccounted"]
+__all__ = ["Driver", "confirm_driver", "objection", "run", "unaccounted"]
 
 _RECHECK_SECONDS = 5.0
 _SHOWN = 10
@@ -89,6 +89,19 @@ def _count(ranges: list[tuple[int, int]]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 
+def objection(drain: DrainPass, report: DrainReport) -> tuple[Reason, str] | None:
+    """Return why the cluster does not agree with a final report, None where it does."""
+    author, detail = confirm_driver(drain.application, report)
+    if author is Driver.OTHER:
+        return Reason.DRIVER_UNCONFIRMED, message_of(Reason.DRIVER_UNCONFIRMED, detail=detail)
+    if author is Driver.CONFIRMED:
+        pods = drain.adapter.executors(drain.namespace, report.runs[-1])
+        missing = unaccounted(report, [pod.executor_id for pod in pods])
+        if missing:
+            return Reason.EXECUTORS_UNACCOUNTED, message_of(Reason.EXECUTORS_UNACCOUNTED, executors=_shown(missing))
+    return None
+
+
 def run(drain: DrainPass) -> Outcome:
     """Cross-check the final report with the pods, once."""
     report, status, application = drain.report, drain.status, drain.application
@@ -97,22 +110,16 @@ def run(drain: DrainPass) -> Outcome:
         message = report.message or f"{status.progress.get('executors', '0/0')} executors have reported"
         status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.IN_PROGRESS, message)
         return Waiting(drain.settings.resync_seconds, message)
-    author, detail = confirm_driver(application, report)
-    if author is Driver.OTHER:
-        message = message_of(Reason.DRIVER_UNCONFIRMED, detail=detail)
-        status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.DRIVER_UNCONFIRMED, message)
+    found = objection(drain, report)
+    if found is not None:
+        reason, message = found
+        status.set(ConditionType.EXECUTORS_DRAINED, "False", reason, message)
         return Waiting(_RECHECK_SECONDS, message)
-    missing: list[str] = []
-    if author is Driver.CONFIRMED:
-        pods = drain.adapter.executors(drain.namespace, report.runs[-1])
-        missing = unaccounted(report, [pod.executor_id for pod in pods])
-    if missing:
-        message = message_of(Reason.EXECUTORS_UNACCOUNTED, executors=_shown(missing))
-        status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.EXECUTORS_UNACCOUNTED, message)
-        return Waiting(_RECHECK_SECONDS, message)
+    author, _ = confirm_driver(application, report)
     message = f"{status.progress.get('executors', '0/0')} executors reported drained, every running one included"
     pending = drain.adapter.pending_executors(drain.namespace, report.runs[-1]) if author is Driver.CONFIRMED else ()
     if pending:
         message += f"; never started, so idle: {_shown([pod.executor_id for pod in pending])}"
     status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
+    status.application_generation = application.generation if application is not None else 0
     return DONE

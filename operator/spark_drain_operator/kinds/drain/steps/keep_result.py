@@ -26,8 +26,10 @@ def run(drain: DrainPass) -> Outcome:
     """Write the result ConfigMap once."""
     status, report = drain.status, drain.report
     name = f"{drain.name}-result"
-    if status.result_name == name or report is None or report.state is not DrainState.DRAINED:
+    if status.result_name == name or report is None or not report.state.forward_only:
         return DONE
+    if report.state is not DrainState.DRAINED:  # of a driver that was restarted since
+        return Waiting(_RECHECK_SECONDS, "waiting for the final report of the next driver")
     data = {
         "report.json": _json(without_offsets(report).as_object()),
         "end-offsets.json": _json(end_offsets(report)),

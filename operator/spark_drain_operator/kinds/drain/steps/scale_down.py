@@ -79,7 +79,10 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     """Suspend or delete the application and wait for its pods."""
     status, application, after = drain.status, drain.application, drain.spec.after_drain
     left_over: tuple[PodName, ...] = ()
-    if drain.replaced and (forced or after == "Suspend"):
+    if application is not None and not status.application_generation:  # only of one that is stopped by force
+        status.application_generation = application.generation
+        return Waiting(0.0, "about to suspend the application")  # stored first: what is resumed later is known by it
+    if drain.replaced:
         left_over = drain.adapter.executors(drain.namespace, status.run_id)
         if not left_over:
             status.set(ConditionType.SCALED_DOWN, "True", Reason.APPLICATION_RESUMED, message_of(Reason.APPLICATION_RESUMED))
@@ -111,6 +114,9 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
                 drain.adapter.suspend(drain.namespace, application)
             except SuspendNotStoredError:
                 return ended(Phase.FAILED, Reason.SUSPEND_NOT_STORED, message_of(Reason.SUSPEND_NOT_STORED))
+        driver = application.serving_driver
+        if driver is not None:  # Spark's operator may have restarted it since the last report
+            status.run_id, status.driver_pod_name, status.driver_pod_uid = driver.run_id, driver.name, driver.uid
         if status.scale_down_time is None:
             status.scale_down_time, status.scale_down_state = drain.now, application.state or "New"
         message = message_of(Reason.SCALE_DOWN_REQUESTED)
