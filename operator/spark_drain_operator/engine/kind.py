@@ -90,8 +90,8 @@ class Kind(ABC, Generic[SpecT, StatusT, PassT]):
         """Return after how many seconds a deadline passes at which the steps have to be gone through again, or None."""
 
     @abstractmethod
-    def forget(self, body: Mapping[str, Any], spec: SpecT) -> None:
-        """Remove what the operator has written for the object; may be called again."""
+    def forget(self, body: Mapping[str, Any]) -> None:
+        """Remove what the operator has written for the object, also where its spec cannot be read; may be called again."""
 
     @abstractmethod
     def conclude(self, status: StatusT, ending: Ending) -> None:

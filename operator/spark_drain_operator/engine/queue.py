@@ -5,26 +5,46 @@ from __future__ import annotations
 import heapq
 import threading
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 __all__ = ["DelayedQueue"]
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-class _Turn(NamedTuple):
-    rank: int
-    round: int
-    order: int
+_SHARES = (0, 0, 1, 0, 0, 1, 0, 2)
+"""Whose turn it is, by rank among those that wait: the most urgent mostly, but not always."""
+
+
+class _Lines(Generic[Key]):
+    """Keys of one rank, a line for each owner; each line in turn."""
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[str, deque[tuple[int, Key]]] = OrderedDict()
+
+    def push(self, owner: str, order: int, key: Key) -> None:
+        self._lines.setdefault(owner, deque()).append((order, key))
+
+    def pop(self) -> tuple[int, Key] | None:
+        if not self._lines:
+            return None
+        owner, line = next(iter(self._lines.items()))
+        found = line.popleft()
+        if line:
+            self._lines.move_to_end(owner)
+        else:
+            del self._lines[owner]
+        return found
 
 
 class DelayedQueue(Generic[Key]):
     """Deduplicating delayed queue, safe between threads.
 
     A key that is added while a worker has it comes back when that worker is done: a change is never lost, and never handled twice at
-    the same time. Of several times for one key the earliest wins. Of the keys whose time has come, those of the lowest rank go first,
-    and of these each owner's in turn: who adds thousands makes nobody else wait for more than one of them (start-time fair queueing).
+    the same time. Of several times for one key the earliest wins. Of the keys whose time has come, those of a lower rank mostly go first,
+    and of one rank each owner's in turn: who adds thousands makes nobody else wait for them.
 
     Parameters
     ----------
@@ -48,10 +68,9 @@ class DelayedQueue(Generic[Key]):
         self._changed = threading.Condition()
         self._due: dict[Key, float] = {}
         self._waiting: list[tuple[float, int, Key]] = []
-        self._turn: dict[Key, _Turn] = {}
-        self._ready: list[tuple[_Turn, Key]] = []
-        self._round: dict[int, int] = {}
-        self._last_round: dict[tuple[int, str], int] = {}
+        self._turn: dict[Key, tuple[int, int]] = {}
+        self._ready: dict[int, _Lines[Key]] = {}
+        self._taken = 0
         self._order = 0
         self._working: set[Key] = set()
         self._closed = False
@@ -75,11 +94,9 @@ class DelayedQueue(Generic[Key]):
 
     def _push_ready(self, key: Key) -> None:
         self._order += 1
-        rank, owner = self._rank(key), self._owner(key)
-        turn = max(self._round.get(rank, 0), self._last_round.get((rank, owner), -1) + 1)
-        self._last_round[rank, owner] = turn
-        self._turn[key] = _Turn(rank, turn, self._order)
-        heapq.heappush(self._ready, (self._turn[key], key))
+        rank = self._rank(key)
+        self._turn[key] = (rank, self._order)
+        self._ready.setdefault(rank, _Lines()).push(self._owner(key), self._order, key)
         self._changed.notify()
 
     def get(self) -> Key | None:
@@ -87,17 +104,28 @@ class DelayedQueue(Generic[Key]):
         with self._changed:
             while not self._closed:
                 self._admit()
-                while self._ready:
-                    turn, key = heapq.heappop(self._ready)
-                    if self._turn.get(key) == turn:  # else it was overtaken by a more urgent turn of its own
-                        del self._turn[key]
-                        self._working.add(key)
-                        self._round[turn.rank] = turn.round
-                        return key
-                self._round.clear()
-                self._last_round.clear()
+                key = self._take()
+                if key is not None:
+                    self._working.add(key)
+                    return key
                 self._changed.wait(self._waiting[0][0] - self._clock() if self._waiting else None)
             return None
+
+    def _take(self) -> Key | None:
+        while self._turn:
+            ranks = sorted(self._ready)
+            rank = ranks[min(_SHARES[self._taken % len(_SHARES)], len(ranks) - 1)]
+            found = self._ready[rank].pop()
+            if found is None:
+                del self._ready[rank]
+                continue
+            order, key = found
+            if self._turn.get(key) == (rank, order):  # else it was overtaken by a more urgent turn of its own
+                del self._turn[key]
+                self._taken += 1
+                return key
+        self._ready.clear()
+        return None
 
     def _admit(self) -> None:
         """Let those whose time has come take their turn."""

@@ -67,7 +67,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         except InvalidSpecError as error:
             return self._unreadable(body, status, str(error))
         if status.outcome is not None:
-            self._kind.forget(body, spec)
+            self._kind.forget(body)
             return self._write(body, status, status.outcome)
         rejected = None if self._kind.was_begun(status) else self._restored(body) or self._kind.inadmissible(spec)
         if rejected is not None:
@@ -79,6 +79,8 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
     def _unreadable(self, body: dict[str, Any], status: StatusT, problem: str) -> float | None:
         """Reject what was not begun; what was waits for a definition and an operator that fit each other."""
         if not self._kind.was_begun(status) or body["metadata"].get("deletionTimestamp"):
+            if self._objects.holds_finalizer(body):
+                self._forget_if_possible(body)
             return self._write(body, status, Ending(self._kind.rejected, INVALID_SPEC, problem))
         status.set(STALLED, "True", INVALID_SPEC, problem)
         mark_active(status, problem)
@@ -202,8 +204,8 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
     def _forget_if_possible(self, body: dict[str, Any]) -> str:
         """Remove what was written for the object; return what to add to its last message where that is refused."""
         try:
-            self._kind.forget(body, self._kind.parse(body["spec"]))
-        except (StoreError, ApiError, InvalidSpecError) as error:
+            self._kind.forget(body)
+        except (StoreError, ApiError) as error:
             _log.warning("%s: what was written for it could not be removed: %s", body["metadata"]["name"], error)
             return f"; what was written for it could not be removed: {error}"
         return ""

@@ -48,13 +48,26 @@ def test_a_key_that_is_worked_on_comes_back_afterwards() -> None:
     assert queue.get() == "a"
 
 
-def test_who_adds_many_keys_makes_nobody_wait_for_them() -> None:
+def queue_of(*keys: str) -> DelayedQueue[str]:
+    """Keys are owner, number and rank."""
     queue: DelayedQueue[str] = DelayedQueue(rank=lambda key: int(key[-1]), owner=lambda key: key[0])
-    for key in ("a11", "a21", "a31", "b11", "a40"):
+    for key in keys:
         queue.add(key)
+    return queue
+
+
+def test_who_adds_many_keys_makes_nobody_wait_for_them() -> None:
+    queue = queue_of("a11", "a21", "a31", "b11", "a40")
     assert [queue.get(), queue.get()] == ["a40", "a11"]
     queue.add("c11")
-    assert [queue.get() for _ in range(4)] == ["b11", "c11", "a21", "a31"]
+    assert [queue.get() for _ in range(4)] == ["b11", "a21", "c11", "a31"]
+    assert len(queue) == 0
+
+
+def test_what_is_urgent_lets_the_rest_have_its_share() -> None:
+    queue = queue_of(*(f"a{number}0" for number in range(100)), "b01", "b11", "c02")
+    taken = [queue.get() for _ in range(8)]
+    assert taken == ["a00", "a10", "b01", "a20", "a30", "b11", "a40", "c02"]
 
 
 def test_closing_wakes_everybody() -> None:

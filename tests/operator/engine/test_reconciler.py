@@ -108,7 +108,7 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     def seconds_to_limit(self, current: ErrandStatus) -> float | None:
         return 5.0
 
-    def forget(self, body: Mapping[str, Any], spec: ErrandSpec) -> None:
+    def forget(self, body: Mapping[str, Any]) -> None:
         if self.refuses_to_forget:
             raise ApiError(403, "Forbidden", "not yours")
         self.forgotten.append(body["metadata"]["name"])
@@ -204,6 +204,16 @@ def test_what_was_begun_is_not_refused_any_more(desk: Desk, run_id: str, stalled
     desk.look()
     assert desk.conditions[FINISHED] == ("False", "InProgress")
     assert desk.conditions[STALLED] == stalled
+
+
+def test_what_was_begun_and_cannot_be_read_leaves_nothing_behind_when_it_is_deleted(desk: Desk) -> None:
+    desk.errands.had_begun = True
+    desk.ask("what")
+    desk.server.client.request("PATCH", desk.path, body={"metadata": {"finalizers": [f"{GROUP}/errand"]}}, content_type=MERGE_PATCH)
+    desk.server.client.request("DELETE", desk.path)
+    desk.look()
+    assert desk.errands.forgotten == ["errand"]
+    eventually(desk.gone, "the object is gone", 10)
 
 
 def test_what_is_refused_leaves_nothing_behind(desk: Desk) -> None:

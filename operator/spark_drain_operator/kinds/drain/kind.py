@@ -138,10 +138,10 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
             return None  # the steps say when to look again
         return next_limit(limits_of(current.spec, current.status, current_driver(current.application), current.report), current.now)
 
-    def forget(self, body: Mapping[str, Any], spec: DrainSpec) -> None:
+    def forget(self, body: Mapping[str, Any]) -> None:
         """See `Kind.forget`."""
-        metadata, ref = body["metadata"], spec.application
-        forget_notification(self._cluster.channels.open(metadata["namespace"], ref.kind, ref.name), metadata["uid"])
+        metadata, ref = body["metadata"], body["spec"]["applicationRef"]
+        forget_notification(self._cluster.channels.open(metadata["namespace"], ref["kind"], ref["name"]), metadata["uid"])
 
     def conclude(self, status: DrainStatus, ending: Ending) -> None:
         """See `Kind.conclude`."""

@@ -34,10 +34,11 @@ def phase_of(spec: DrainSpec, status: DrainStatus, report: DrainReport | None) -
     """Return the phase of an active drain."""
     if status.scale_down_time is not None or status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return Phase.SCALING_DOWN
-    if not status.conditions.is_true(ConditionType.ACKNOWLEDGED):
+    acknowledged = status.conditions.is_true(ConditionType.ACKNOWLEDGED)
+    if report is None and (acknowledged or status.conditions.is_true(ConditionType.SOURCES_STOPPED)):
+        return status.phase  # it can no longer be read
+    if report is None or not acknowledged:
         return Phase.PENDING
-    if report is None:  # it can no longer be read
-        return status.phase
     if report.state is DrainState.ACKNOWLEDGED and spec.execution == "AfterApproval" and not spec.approved:
         return Phase.AWAITING_APPROVAL
     return _BY_STATE.get(report.state, status.phase)

@@ -205,6 +205,76 @@ def test_without_both_config_maps_the_point_of_no_return_is_remembered(world: Wo
     assert world.untouched
 
 
+def test_an_application_that_is_resumed_without_its_request_is_not_suspended_again(own_world: World) -> None:
+    """Somebody has removed the request while the driver was told to end: nothing holds it."""
+    world = own_world
+    world.operator.start()
+    agent = world.run_application()
+    drain_id = world.create_drain()
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.application.await_suspend()
+    world.operator.kill()
+    agent.channel.requests.write({drain_id: None})
+    world.application.resume()
+    world.operator.start()
+    scaled = condition(world.await_phase("Drained"), "ScaledDown")
+    assert scaled is not None
+    assert scaled["reason"] == "ApplicationResumed"
+    assert not world.application.suspended
+
+
+def test_a_complete_drain_that_keeps_its_application_needs_no_request(world: World) -> None:
+    taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}}
+    maps = f"/api/v1/namespaces/{world.namespace}/configmaps"
+    world.client.request("POST", maps, body=taken)
+    agent = world.run_application()
+    drain_id = world.create_drain(afterDrain="Keep")
+    agent.await_notification()
+    agent.drain(drain_id)
+    world.await_condition("Stalled", "ResultNameTaken")
+    agent.channel.requests.write({drain_id: None})
+    world.client.request("DELETE", f"{maps}/drain-result")
+    world.await_phase("Drained")
+
+
+def test_without_its_report_a_drain_goes_on_in_the_next_run(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING, runId="spark-one")
+    agent.channel.reports.write({drain_id: None})
+    uid = world.application.restart("spark-two")
+    eventually(lambda: agent.notifications()[drain_id].run_id == "spark-two", what="the next run is asked")
+    assert world.drain()["status"]["phase"] == "Flushing"
+    agent.restarted("spark-two", uid)
+    agent.drain(drain_id)
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+def test_an_unreadable_report_of_an_application_that_has_ended_is_not_nothing_to_drain(world: World) -> None:
+    agent = world.run_application()
+    drain_id = world.create_drain(ifNotRunning="Succeed")
+    agent.await_notification()
+    agent.channel.reports.write({drain_id: "garbage"})
+    world.await_condition("Stalled", "MalformedReport")
+    world.application.end_pods()
+    world.application.set_state("COMPLETED")
+    assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
+
+
+def test_what_a_driver_has_done_that_was_seen_after_the_final_report_is_not_known(world: World) -> None:
+    agent = world.run_application()
+    drain_id = world.create_drain()
+    agent.await_notification()
+    agent.report(drain_id, DrainState.REPORTING)
+    world.await_phase("Reporting")
+    world.application.restart("spark-two")
+    agent.drained(drain_id)
+    world.await_condition("ExecutorsDrained", "DriverUnconfirmed")
+    world.application.end_pods()
+    world.application.set_state("COMPLETED")
+    assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
+
+
 @pytest.mark.parametrize("left", [None, "garbage"], ids=["deleted", "garbage"])
 @pytest.mark.parametrize("deleted", [False, True], ids=["cancel", "delete"])
 def test_without_its_report_a_drain_past_the_point_of_no_return_is_not_cancelled(world: World, left: str | None, deleted: bool) -> None:

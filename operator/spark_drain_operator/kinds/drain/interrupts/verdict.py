@@ -16,9 +16,25 @@ __all__ = ["decide", "run"]
 
 
 def decide(
-    spec: DrainSpec, status: DrainStatus, application: Application | None, report: DrainReport | None, *, unreadable: bool = False
+    spec: DrainSpec,
+    status: DrainStatus,
+    application: Application | None,
+    report: DrainReport | None,
+    *,
+    unreadable: bool = False,
+    malformed: bool = False,
 ) -> Ending | None:
-    """Return how the drain has ended, or None while it goes on; ``unreadable`` where nobody knows about the application."""
+    """Return how the drain has ended, or None while it goes on.
+
+    Parameters
+    ----------
+    spec, status, application, report
+        What is known.
+    unreadable
+        Whether nobody knows about the application.
+    malformed
+        Whether there is a report that cannot be read.
+    """
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return None  # whatever is reported after that
     if status.application_uid and not unreadable and (application is None or application.uid != status.application_uid):
@@ -28,8 +44,8 @@ def decide(
         return None
     over = application is not None and application.will_not_run
     if report is None:
-        # Where the report of a drain past the point of no return is lost, nobody else can say that it was interrupted.
-        lost = over and status.conditions.is_true(ConditionType.SOURCES_STOPPED)
+        # Where the report of a drain past the point of no return is lost, or may be such a one, nobody else says that it was interrupted.
+        lost = over and (malformed or status.conditions.is_true(ConditionType.SOURCES_STOPPED))
         return _interrupted(application) if lost else None
     if report.state is DrainState.REJECTED:
         return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")
@@ -53,7 +69,14 @@ def _interrupted(application: Application | None) -> Ending:
 
 def run(drain: DrainPass) -> Outcome:
     """End the drain as the agent says; a forced stop goes on to the step that does it."""
-    ending = decide(drain.spec, drain.status, drain.application, drain.report, unreadable=bool(drain.unreadable))
+    ending = decide(
+        drain.spec,
+        drain.status,
+        drain.application,
+        drain.report,
+        unreadable=bool(drain.unreadable),
+        malformed=drain.drain_id in drain.messages.malformed,
+    )
     if ending is None:
         return DONE
     if ending.phase is Phase.FORCE_STOPPED:

@@ -11,7 +11,6 @@ from spark_drain_operator.kinds.drain.steps import (
     keep_result,
     request,
     scale_down,
-    still_requested,
     stop_sources,
 )
 
@@ -20,7 +19,7 @@ __all__ = ["COMPLETE_STEPS", "LAST_STEPS", "STEPS"]
 LAST_STEPS = (scale_down.run, complete.run)
 """All that is left when the application is gone: with it its ConfigMaps go, there is no report any more, and none is needed."""
 
-COMPLETE_STEPS = (await_application.run, still_requested.run, keep_result.run, *LAST_STEPS)
+COMPLETE_STEPS = (await_application.run, keep_result.run, *LAST_STEPS)
 """What follows once every executor has reported: no later report takes that back."""
 
 STEPS = (

@@ -11,9 +11,9 @@ from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, DrainReport, DrainState,
 from spark_drain_store.ranges import parse_ranges
 
 from spark_drain_operator.applications.protocol import Application
-from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
+from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import ConditionType, Reason, message_of
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 
 __all__ = ["Driver", "confirm_driver", "objection", "run", "unaccounted"]
 
@@ -116,6 +116,10 @@ def run(drain: DrainPass) -> Outcome:
         status.set(ConditionType.EXECUTORS_DRAINED, "False", reason, message)
         return Waiting(_RECHECK_SECONDS, message)
     author, _ = confirm_driver(application, report)
+    before = status.conditions.get(ConditionType.EXECUTORS_DRAINED)
+    if author is Driver.GONE and before is not None and before.reason == Reason.DRIVER_UNCONFIRMED:
+        state = application.state if application is not None else "none"  # nobody knows what the driver that was seen after it has done
+        return ended(Phase.FAILED, Reason.APPLICATION_ENDED, message_of(Reason.APPLICATION_ENDED, state=state))
     message = f"{status.progress.get('executors', '0/0')} executors reported drained, every running one included"
     pending = drain.adapter.pending_executors(drain.namespace, report.runs[-1]) if author is Driver.CONFIRMED else ()
     if pending:

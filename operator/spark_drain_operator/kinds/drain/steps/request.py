@@ -67,6 +67,7 @@ def decide(
     pinned_run_id: str | None,
     driver: DriverPod | None,
     other_driver_alive: bool,
+    forward_only: bool = False,
 ) -> Decision:
     """Return what to do about the notification.
 
@@ -84,6 +85,8 @@ def decide(
         The driver that runs or is about to.
     other_driver_alive
         Whether an older driver has not ended yet.
+    forward_only
+        Whether a run was past the point of no return; with its report lost, the next run completes the drain.
     """
     mine = notifications.get(drain_id)
     if mine is None and written_before:
@@ -98,7 +101,7 @@ def decide(
     if driver is None:
         return Decision(Action.WAIT_FOR_DRIVER)
     if driver.run_id and mine.run_id and driver.run_id != mine.run_id:
-        if pinned_run_id:
+        if pinned_run_id and not forward_only:
             return Decision(Action.STALE)
         # Two drivers that both think they are meant would both drain: wait for the old one's end.
         return Decision(Action.WAIT_FOR_DRIVER if other_driver_alive else Action.REBIND)
@@ -116,6 +119,7 @@ def run(drain: DrainPass) -> Outcome:
         written_before=bool(status.drain_id),
         pinned_run_id=drain.spec.run_id,
         driver=driver,
+        forward_only=drain.forward_only,
         other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
     )
     match decision.action:

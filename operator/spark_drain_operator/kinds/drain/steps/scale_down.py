@@ -12,6 +12,7 @@ from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_operator.kinds.drain.steps.request import removed
 from spark_drain_operator.storage.pods import PodName
 
 __all__ = ["Action", "decide", "run", "scale_down"]
@@ -84,10 +85,7 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
         return Waiting(0.0, "about to suspend the application")  # stored first: what is resumed later is known by it
     if drain.replaced:
         left_over = drain.adapter.executors(drain.namespace, status.run_id)
-        if not left_over:
-            status.set(ConditionType.SCALED_DOWN, "True", Reason.APPLICATION_RESUMED, message_of(Reason.APPLICATION_RESUMED))
-            return DONE
-        return _wait(drain, left_over)
+        return _wait(drain, left_over) if left_over else _resumed(drain)
     if application is None or application.suspend_requested:
         # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
         pending = application is None
@@ -107,6 +105,8 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
         return DONE
     if action in (Action.SUSPEND, Action.DELETE):
         assert application is not None
+        if drain.notification is None and not forced:  # nothing holds the driver
+            return removed(drain) if status.scale_down_time is None else _resumed(drain)
         if action is Action.DELETE:
             drain.adapter.delete(drain.namespace, application)
         else:
@@ -126,6 +126,11 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
             status.set(ConditionType.STALLED, "True", Reason.SCALE_DOWN_INCOMPLETE, message)
         return Waiting(_POLL_SECONDS, message)
     return _wait(drain, left_over)
+
+
+def _resumed(drain: DrainPass) -> Outcome:
+    drain.status.set(ConditionType.SCALED_DOWN, "True", Reason.APPLICATION_RESUMED, message_of(Reason.APPLICATION_RESUMED))
+    return DONE
 
 
 def _wait(drain: DrainPass, left_over: Sequence[PodName]) -> Waiting:
