@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
-from spark_drain_agent.spark_internals.plan_text import python_functions, source_options, whole_text
+from spark_drain_agent.spark_internals.plan_text import PlanText
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -64,8 +64,9 @@ def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperat
 def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
     """Return column and delay of each watermark in an analyzed plan, top down, each with the plan and the code that make the column."""
     if str(plan.nodeName()) == "EventTimeWatermark":
-        unseen = [*python_functions(internals, plan.child()), *source_options(plan.child())]
-        yield f"{plan.eventTime().name()} {plan.delay().toString()} {unseen}\n{whole_text(plan.child())}"
+        text = PlanText(internals)
+        made = text.of(plan.child())
+        yield f"{text.column(plan.eventTime())} {plan.delay().toString()}\n{made}"
     for index in range(plan.children().size()):
         yield from watermarks_of(internals, plan.children().apply(index))
 

@@ -1,66 +1,130 @@
-"""A plan as text, whole.
+"""A logical plan as text, whole, and equal for equal plans of two runs.
 
-Spark's own ``treeString()`` leaves out fields beyond ``spark.sql.debug.maxToStringFields``, ends at ``spark.sql.maxPlanStringLength``, and
-shows of a Python function only its name.
+Spark's own ``treeString()`` leaves out fields beyond ``spark.sql.debug.maxToStringFields``, ends at ``spark.sql.maxPlanStringLength``,
+shows of a Python function only its name, and does not show what sources were given to read with. Its ids and hashes differ from run to
+run, and cannot be told from the text of a literal; so they are cut from its lines, and literals and columns follow each line exactly.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from spark_drain_agent.spark_internals.python_code import code_digest
+from spark_drain_agent.spark_internals.python_function import function_digest
+from spark_drain_agent.spark_internals.source_options import options_of
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["python_functions", "source_options", "whole_text"]
+__all__ = ["PlanText"]
 
 _ALL_FIELDS = 2**31 - 1
+_BETWEEN = "\x00"
+_OF_ONE_RUN = re.compile(
+    r"(?<=EventTimeWatermark )[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=[^\s'\"])#\d+L?|(?<=[\w$/])@[0-9a-f]+"
+    r"|(?<=^CTERelationDef )\d+|(?<=^CTERelationRef )\d+|(?<=^~CTERelationDef )\d+|(?<=^~CTERelationRef )\d+"
+)
+_LAMBDA = re.compile(r"(lambda \w+?)_\d+(?=#\d)")
+_COLUMN = re.compile(r"#(\d+)(?=L?(?:-T\d+ms)?$)")
+_HASH = re.compile("@[0-9a-f]+")
+_REFERENCES = frozenset({"AttributeReference", "NamedLambdaVariable", "OuterReference", "OuterScopeReference"})
 
 
-def whole_text(plan: Any) -> str:
-    """Return a logical plan as text; contains ids that differ from run to run."""
-    return "\n".join(_lines(plan, 0))
+class PlanText:
+    """The text of a plan; its columns are numbered in the order in which they are made, since one name may mean several.
+
+    Parameters
+    ----------
+    internals
+        Access to Spark.
+    """
+
+    def __init__(self, internals: SparkInternals) -> None:
+        self._internals = internals
+        self._numbers: dict[int, int] = {}
+        self._columns: set[str] = set()
+        patterns = internals.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        self._with_functions = (patterns.PYTHON_UDF(), patterns.GENERATOR())
+
+    def of(self, plan: Any) -> str:
+        """Return the text of a plan, its subqueries among it."""
+        return "\n".join(self._lines(plan, 0))
+
+    def column(self, attribute: Any) -> str:
+        """Return which column of the plans so far an attribute is."""
+        return f"{attribute.name()} {self._number(int(attribute.exprId().id()))}"
+
+    def _lines(self, plan: Any, depth: int) -> Iterator[str]:
+        for within in (plan.subqueries(), plan.children()):
+            for each in _items(within):
+                yield from self._lines(each, depth + 1)
+        yield f"{' ' * depth}{self._line(plan)}"
+        output = _texts(plan.output())
+        self._columns |= {*output}
+        yield str([self._column(column) for column in output])
+        yield from _given(self._internals, plan)
+        expressions = plan.expressions()
+        with_functions = self._calls_functions(plan)
+        for index, text in enumerate(_texts(expressions)):
+            if text in self._columns:  # as most are, in a wide plan: each call into the JVM takes its time
+                yield self._column(text)
+                continue
+            expression = expressions.apply(index)
+            yield str([self._leaf(leaf) for leaf in _items(expression.collectLeaves())])
+            if with_functions:
+                yield from self._functions(expression)
+
+    def _line(self, plan: Any) -> str:
+        name = str(plan.nodeName())  # the options of streaming sources come separately
+        if name == "StreamingRelation":
+            return f"{name} {plan.sourceName()}"
+        if name == "StreamingRelationV2":
+            return f"{name} {plan.sourceName()} {plan.table().name()} {plan.identifier().toString()}"
+        return _OF_ONE_RUN.sub("", _LAMBDA.sub(r"\1", str(plan.simpleString(_ALL_FIELDS))))
+
+    def _leaf(self, leaf: Any) -> str | int:
+        name = str(leaf.nodeName())
+        if name == "Literal":
+            text = str(leaf.sql())
+            return text if "'" in text else _HASH.sub("", text)
+        return self._number(int(leaf.exprId().id())) if name in _REFERENCES else name
+
+    def _column(self, text: str) -> str:
+        return _COLUMN.sub(lambda found: f" {self._number(int(found[1]))}", text)
+
+    def _number(self, expression_id: int) -> int:
+        return self._numbers.setdefault(expression_id, len(self._numbers))
+
+    def _functions(self, expression: Any) -> Iterator[str]:
+        """Yield a digest of the code of each Python function that an expression calls."""
+        if not self._calls_functions(expression):
+            return
+        if str(expression.getClass().getSimpleName()).startswith("Python"):
+            yield function_digest(self._internals, expression.func())
+        for child in _items(expression.children()):
+            yield from self._functions(child)
+
+    def _calls_functions(self, plan_or_expression: Any) -> bool:
+        return any(plan_or_expression.containsPattern(pattern) for pattern in self._with_functions)
 
 
-def _lines(plan: Any, depth: int) -> Iterator[str]:
-    yield f"{' ' * depth}{plan.simpleString(_ALL_FIELDS)}"
-    for within in (plan.subqueries(), plan.children()):
-        for each in _items(within):
-            yield from _lines(each, depth + 1)
-
-
-def source_options(plan: Any) -> Iterator[str]:
-    """Return what each streaming source of a logical plan was given to read with, which its text does not show."""
-    for leaf in _items(plan.collectLeaves()):
-        if str(leaf.nodeName()) == "StreamingRelation":
-            source = leaf.dataSource()
-            options = sorted((str(pair._1()), str(pair._2())) for pair in _items(source.options().toSeq()))
-            yield f"{source.userSpecifiedSchema().toString()} {options}"
-        elif str(leaf.nodeName()) == "StreamingRelationV2":
-            given = leaf.extraOptions().asCaseSensitiveMap()
-            yield str(sorted((str(key), str(given[key])) for key in given))
-
-
-def python_functions(internals: SparkInternals, plan: Any) -> Iterator[str]:
-    """Return a digest of the code of each Python function that a logical plan calls, top down."""
-    pattern = internals.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
-    if plan.containsPattern(pattern):
-        for expression in _items(plan.expressions()):
-            yield from _functions(internals, expression, pattern)
-        for child in _items(plan.children()):
-            yield from python_functions(internals, child)
-
-
-def _functions(internals: SparkInternals, expression: Any, pattern: Any) -> Iterator[str]:
-    if not expression.containsPattern(pattern):
-        return
-    if str(expression.getClass().getSimpleName()).startswith("Python"):
-        yield code_digest(bytes(expression.func().command().toArray(internals.jvm.scala.reflect.ClassTag.Byte())))
-    for child in _items(expression.children()):
-        yield from _functions(internals, child, pattern)
+def _given(internals: SparkInternals, leaf: Any) -> Iterator[str]:
+    """Yield what a source of a plan was given to read with, or the rows that a plan carries."""
+    name = str(leaf.nodeName())
+    if name == "LocalRelation":
+        yield hashlib.sha256(str(leaf.data().mkString(_BETWEEN)).encode()).hexdigest()
+    else:
+        yield from options_of(internals, name, leaf)
 
 
 def _items(sequence: Any) -> Iterator[Any]:
     return (sequence.apply(index) for index in range(sequence.size()))
+
+
+def _texts(expressions: Any) -> list[str]:
+    """Return expressions as texts, all in one call; without any text where one contains what separates them."""
+    count = int(expressions.size())
+    texts = str(expressions.mkString(_BETWEEN)).split(_BETWEEN) if count else []
+    return texts if len(texts) == count else [""] * count

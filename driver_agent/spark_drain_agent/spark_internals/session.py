@@ -22,7 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
-from spark_drain_agent.spark_internals.plan_text import python_functions, whole_text
+from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.relaunch import relaunching
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -259,9 +259,8 @@ class SparkInternals:
     # -- plans ---------------------------------------------------------------------------------------------------------------------
 
     def analyzed_text(self, captured: CapturedWriter) -> str:
-        """Return the analyzed logical plan, its functions and schema as text; contains ids that differ from run to run."""
-        plan = captured.dataset.queryExecution().analyzed()
-        return f"{whole_text(plan)}{list(python_functions(self, plan))}{captured.dataset.schema().json()}"
+        """Return the analyzed logical plan, its functions and schema as text that is equal for equal plans of two runs."""
+        return f"{PlanText(self).of(captured.dataset.queryExecution().analyzed())}\n{captured.dataset.schema().json()}"
 
     def stateful_operators(self, captured: CapturedWriter) -> list[LogicalOperator]:
         """Return the operators of the plan that keep state between batches, top down."""
@@ -269,7 +268,7 @@ class SparkInternals:
         return list(operators_of(self, self.session_state().optimizer().execute(analyzed)))
 
     def watermarks(self, captured: CapturedWriter) -> tuple[str, ...]:
-        """Return what `watermarks_of` says of the plan; contains ids that differ from run to run."""
+        """Return what `watermarks_of` says of the plan, equal for equal plans of two runs."""
         confs = [self.session.conf.get(name) for name in _TIME_CONFS]
         return tuple(f"{confs} {text}" for text in watermarks_of(self, captured.dataset.queryExecution().analyzed()))
 

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
+import tables
 from helper import parsed
 from pyspark.cloudpickle import dumps
 from spark_drain_agent.spark_internals.python_code import code_digest
 
+TENANT = "6f1c0000-1111-4222-8333-444455556666"
 KNOWN = {"a", "bb", "ccc", "dddd"}
 LATE = True
 LOW, HIGH = 10, 20
@@ -48,7 +50,13 @@ class Processor:
     def handle(self, text):
         return Row(text) if Colour.RED and known(text) else self.limit
 
-print(code_digest(dumps((known, parsed, Processor().handle, "0123456789abcdef0123456789abcdef", "boolean"))))
+def looked_up(text):
+    import late
+    from shop import prices
+    return text == TENANT or late.limit(text) + prices.of(text) + tables.found(text)
+
+KEY = "0123456789ab4def8123456789abcdef"
+print(code_digest(dumps((known, parsed, Processor().handle, tables.finding(3), looked_up, KEY, "boolean"))))
 """
 
 
@@ -58,13 +66,34 @@ from rules import LIMITS
 def parsed(text):
     return LIMITS.get(text, 0)
 """
-RULES = "LIMITS = {'a': 1}"
+MODULES = {
+    "program.py": PROGRAM,
+    "helper.py": HELPER,
+    "rules.py": "LIMITS = {'a': 1}",
+    "tables.py": """
+import importlib
+
+def found(text):
+    import indexed
+    return importlib.import_module("named").NAMES.get(text, indexed.FIRST)
+
+def finding(first):
+    return lambda text: text[first:]
+""",
+    "indexed.py": "FIRST = 1",
+    "named.py": "NAMES = {'a': 1}",
+    "late.py": "def limit(text): return 1",
+    "shop/__init__.py": "SCALE = 1",
+    "shop/prices.py": "from . import taxes\ndef of(text): return taxes.TAX",
+    "shop/taxes.py": "TAX = 1",
+}
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A program with two modules of its own."""
-    for name, text in (("program.py", PROGRAM), ("helper.py", HELPER), ("rules.py", RULES)):
+    """A program with modules of its own, some of which are imported when a function is called, and a package."""
+    (tmp_path / "shop").mkdir()
+    for name, text in MODULES.items():
         (tmp_path / name).write_text(text)
     return tmp_path / "program.py"
 
@@ -96,11 +125,35 @@ def test_what_differs_from_run_to_run_does_not_count(program: Path, tmp_path: Pa
         ("program.py", "len(text) > LOW", "len(text) < LOW"),
         ("helper.py", "get(text, 0)", "get(text, 1)"),
         ("rules.py", "'a': 1", "'a': 2"),
+        ("tables.py", "text[first:]", "text[:first]"),
+        ("tables.py", "get(text, indexed", "pop(text, indexed"),
+        ("indexed.py", "FIRST = 1", "FIRST = 2"),
+        ("named.py", "'a': 1", "'a': 2"),
+        ("late.py", "return 1", "return 2"),
+        ("shop/__init__.py", "SCALE = 1", "SCALE = 2"),
+        ("shop/prices.py", "taxes.TAX", "-taxes.TAX"),
+        ("shop/taxes.py", "TAX = 1", "TAX = 2"),
+        ("program.py", "6f1c0000", "7f1c0000"),
+        ("program.py", "0123456789ab4def", "1123456789ab4def"),
     ],
 )
 def test_other_code_has_another_digest(program: Path, file: str, old: str, new: str) -> None:
     first = digest(program)
-    changed = program.with_name(file)
+    changed = program.parent / file
     assert old in changed.read_text()
     changed.write_text(changed.read_text().replace(old, new) + "\n")
     assert digest(program) != first
+
+
+def test_a_module_that_was_loaded_meanwhile_does_not_count(program: Path) -> None:
+    first = digest(program)
+    program.write_text(
+        program.read_text().replace("print(code", "[__import__(name) for name in ('indexed', 'late', 'named', 'shop.prices')]\nprint(code")
+    )
+    assert digest(program) == first
+
+
+def test_a_folder_of_the_program_does_not_count(program: Path, tmp_path: Path) -> None:
+    """A driver's container may be in a new one each time."""
+    shutil.copytree(tmp_path, tmp_path / "container", ignore=shutil.ignore_patterns("container", "__pycache__"))
+    assert digest(tmp_path / "container/program.py") == digest(program)

@@ -1,0 +1,51 @@
+"""What the sources of a logical plan were given to read with, which its text does not show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from spark_drain_agent.spark_internals.errors import redacted
+
+if TYPE_CHECKING:
+    from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["options_of"]
+
+_OF_ONE_RUN = re.compile(r"(?i)starting.*|(max|min)\w*PerTrigger|minPartitions|kafka\.group\.id|groupIdPrefix")
+"""Options that a checkpoint overrides, that set the pace, or that name the reader: what a query computes does not depend on them."""
+_SECRET = re.compile(r"(?i)secret|password|token|access[.]?key|credential")
+_FETCHED = re.compile(r"(?<=/)(spark|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/)")
+"""A folder to which Spark has fetched the application's files."""
+
+
+def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]:
+    """Yield the schema, the options and the paths of a relation that is a leaf of a plan, by its node's name."""
+    if name == "StreamingRelation":
+        source = leaf.dataSource()
+        yield f"{source.className()} {source.userSpecifiedSchema().toString()} {_counted(_pairs(source.options()))}"
+    elif name == "StreamingRelationV2":
+        yield _counted(_entries(leaf.extraOptions()))
+    elif name == "DataSourceV2Relation":
+        yield _counted(_entries(leaf.options()))
+    elif name == "LogicalRelation" and str(leaf.relation().getClass().getSimpleName()) == "HadoopFsRelation":
+        relation = leaf.relation()
+        folder = internals.jvm.java.lang.System.getProperty("user.dir")
+        paths = str(relation.location().rootPaths().mkString("\n")).replace(f"file:{folder}/", "")
+        yield f"{_FETCHED.sub('', paths)!r} {_counted(_pairs(relation.options()))}"
+
+
+def _pairs(options: Any) -> Iterator[tuple[str, str]]:
+    sequence = options.toSeq()
+    return ((str(pair._1()), str(pair._2())) for pair in (sequence.apply(index) for index in range(sequence.size())))
+
+
+def _entries(options: Any) -> Iterator[tuple[str, str]]:
+    given = options.asCaseSensitiveMap()
+    return ((str(key), str(given[key])) for key in given)
+
+
+def _counted(options: Iterable[tuple[str, str]]) -> str:
+    """Return options without credentials, and without those of `_OF_ONE_RUN`."""
+    return str(sorted((key.lower(), redacted(value)) for key, value in options if not (_OF_ONE_RUN.fullmatch(key) or _SECRET.search(key))))

@@ -1,0 +1,142 @@
+"""The text of a plan: equal for equal plans of two runs, another for a plan that computes something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+from tests.agent.warm import Warm
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+Plan = Callable[["Plans", str], DataFrame]
+LARGE = "x" * 2_000_000
+
+
+class Plans:
+    """Makes plans on an empty folder."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+
+    def events(self, **options: str) -> DataFrame:
+        read = self.spark.readStream.schema("id long, name string, at timestamp, amount long").options(**options)
+        return read.json(str(self.folder))
+
+    def sql(self, text: str, function: Callable[[int], int]) -> DataFrame:
+        """Return a query on ``events`` and ``limits``, of which the latter are made by a function."""
+        self.events().createOrReplaceTempView("events")
+        self.spark.range(3).select(F.udf(function, "long")("id").alias("most")).createOrReplaceTempView("limits")
+        return self.spark.sql(text)
+
+
+def joined(plans: Plans, side: str) -> DataFrame:
+    both = plans.events().alias("a").join(plans.events().alias("b"), F.expr("a.id = b.id"))
+    return both.select(F.col(f"{side}.amount"))
+
+
+def watermarked(plans: Plans, side: str) -> DataFrame:
+    static = plans.spark.range(5).selectExpr("id", "timestamp'2026-01-01' as at")
+    both = plans.events().alias("a").join(static.alias("b"), "id").select("id", F.col(f"{side}.at"))
+    return both.withWatermark("at", "30 seconds")
+
+
+def of_name(plans: Plans, name: str) -> DataFrame:
+    return plans.events().where(F.col("name") == name).where(F.col("name").isin("z", name))
+
+
+def of_table_function(plans: Plans, factor: str) -> DataFrame:
+    class Scaled:
+        def eval(self, number: int) -> object:
+            yield (number * int(factor),)
+
+    plans.spark.udtf.register("scaled", F.udtf(Scaled, returnType="scaled long"))
+    plans.events().createOrReplaceTempView("events")
+    return plans.spark.sql("SELECT at, scaled FROM events, LATERAL scaled(id)")
+
+
+def of_subquery(condition: str) -> Plan:
+    return lambda plans, step: plans.sql(f"SELECT * FROM events WHERE {condition}", lambda number: number + int(step))
+
+
+def of_large_function(plans: Plans, step: str) -> DataFrame:
+    return plans.events().select(F.udf(lambda number: LARGE and number + int(step), "long")("id"))
+
+
+def of_broadcast_variable(plans: Plans, step: str) -> DataFrame:
+    table = plans.spark.sparkContext.broadcast({"a": 1})
+    return plans.events().select(F.udf(lambda number: table.value and number + int(step), "long")("id"))
+
+
+def of_rows(plans: Plans, name: str) -> DataFrame:
+    return plans.events().join(plans.spark.sql(f"SELECT * FROM VALUES (1L, '{name}') AS names(id, of)"), "id")
+
+
+def of_higher_order(plans: Plans, step: str) -> DataFrame:
+    return plans.events().select(F.transform(F.array("id"), lambda number: number + int(step)))
+
+
+def of_static_side(plans: Plans, name: str) -> DataFrame:
+    file = plans.folder.parent / f"static-{name}.json"
+    file.write_text('{"id": 1}\n')
+    return plans.events().join(plans.spark.read.schema("id long").json(str(file)), "id")
+
+
+CASES: dict[str, tuple[Plan, str, str]] = {
+    "column-of-one-name": (joined, "a", "b"),
+    "watermark-of-one-name": (watermarked, "a", "b"),
+    "uuid": (of_name, "6f1c0000-1111-4222-8333-444455556666", "7f1c0000-1111-4222-8333-444455556666"),
+    "like-an-id": (of_name, "order#12", "order#13"),
+    "like-a-hash": (of_name, "ops@acme.com", "ops@bcme.com"),
+    "table-function": (of_table_function, "1", "2"),
+    "scalar-subquery": (of_subquery("id > (SELECT max(most) FROM limits)"), "1", "2"),
+    "in-subquery": (of_subquery("id IN (SELECT most FROM limits)"), "1", "2"),
+    "exists-subquery": (of_subquery("EXISTS (SELECT 1 FROM limits WHERE most = events.id)"), "1", "2"),
+    "large-function": (of_large_function, "1", "2"),
+    "broadcast-variable": (of_broadcast_variable, "1", "2"),
+    "source-option": (lambda plans, glob: plans.events(pathGlobFilter=glob), "a*", "b*"),
+    "rows": (of_rows, "a", "b"),
+    "higher-order-function": (of_higher_order, "1", "2"),
+    "static-side": (of_static_side, "a", "b"),
+}
+
+
+@pytest.fixture
+def plans(warm: Warm, tmp_path: Path) -> Plans:
+    (tmp_path / "events").mkdir()
+    return Plans(warm.session, tmp_path / "events")
+
+
+def text(plan: DataFrame) -> tuple[str, tuple[str, ...]]:
+    internals = SparkInternals(plan.sparkSession)
+    captured = internals.capture(plan.writeStream)
+    return internals.analyzed_text(captured), internals.watermarks(captured)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_another_plan_has_another_text(plans: Plans, case: str) -> None:
+    make, first, second = CASES[case]
+    assert text(make(plans, first))[0] != text(make(plans, second))[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_differs_from_run_to_run_does_not_count(plans: Plans, case: str) -> None:
+    """Each plan has ids of its own, and objects of its own in the JVM."""
+    make, first, _ = CASES[case]
+    before = text(make(plans, first))
+    plans.spark.range(3).count()
+    assert text(make(plans, first)) == before
+
+
+def test_a_watermark_on_another_column_of_its_name_is_another_one(plans: Plans) -> None:
+    assert text(watermarked(plans, "a"))[1] != text(watermarked(plans, "b"))[1]
+
+
+@pytest.mark.parametrize("option", ["my.password", "startingOffsets", "maxFilesPerTrigger", "kafka.group.id"])
+def test_options_that_belong_to_a_run_do_not_count(plans: Plans, option: str) -> None:
+    assert text(plans.events(**{option: "1"})) == text(plans.events(**{option: "2"}))
