@@ -61,7 +61,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         if status.finished:
             # A later change of the spec changes nothing, but kstatus waits until it is observed.
             seen = body["status"].get("observedGeneration") == body["metadata"]["generation"]
-            return self._after_the_end(body, status) if seen else self._write(body, status, None)
+            return self._after_the_end(body, status, removed=False) if seen else self._write(body, status, None)
         try:
             spec = self._kind.parse(body["spec"])
         except InvalidSpecError as error:
@@ -71,16 +71,12 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             return self._write(body, status, status.outcome)
         rejected = None if self._kind.was_begun(status) else self._restored(body) or self._kind.inadmissible(spec)
         if rejected is not None:
-            if self._objects.holds_finalizer(body):  # an earlier pass may have written something, and not lived to say so
-                self._forget_if_possible(body)
             return self._write(body, status, rejected)
         return self._advance(body, spec, status)
 
     def _unreadable(self, body: dict[str, Any], status: StatusT, problem: str) -> float | None:
         """Reject what was not begun; what was waits for a definition and an operator that fit each other."""
         if not self._kind.was_begun(status) or body["metadata"].get("deletionTimestamp"):
-            if self._objects.holds_finalizer(body):
-                self._forget_if_possible(body)
             return self._write(body, status, Ending(self._kind.rejected, INVALID_SPEC, problem))
         status.set(STALLED, "True", INVALID_SPEC, problem)
         mark_active(status, problem)
@@ -159,6 +155,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
 
     def _write(self, body: dict[str, Any], status: StatusT, ending: Ending | None) -> float | None:
         before = self._kind.read_status(body, status.now)
+        removed = status.outcome is not None
         if ending is not None:
             self._kind.conclude(status, ending)
             conclude(status, ending)
@@ -171,13 +168,12 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
                 self._cluster.events.record(written, *event)
                 _log.info("%s/%s: %s: %s", body["metadata"]["namespace"], body["metadata"]["name"], event.reason, event.message)
             body = written
-        return self._after_the_end(body, status) if status.finished else None
+        return self._after_the_end(body, status, removed=removed) if status.finished else None
 
-    def _after_the_end(self, body: dict[str, Any], status: StatusT) -> float | None:
+    def _after_the_end(self, body: dict[str, Any], status: StatusT, *, removed: bool) -> float | None:
         if self._objects.holds_finalizer(body):
-            # One that somebody else has ended still has its request.
-            ours = status.outcome is not None or not self._kind.was_begun(status)
-            released = self._objects.set_finalizer(body, present=False) if ours else self._let_go(body)
+            # What ended in another way than by an outcome that was decided first may still have what an earlier pass has written.
+            released = self._objects.set_finalizer(body, present=False) if removed else self._let_go(body)
             if released is None:
                 return None
             body = released

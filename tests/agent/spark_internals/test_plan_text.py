@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +56,8 @@ def of_table_function(plans: Plans, factor: str) -> DataFrame:
         def eval(self, number: int) -> object:
             yield (number * int(factor),)
 
-    plans.spark.udtf.register("scaled", F.udtf(Scaled, returnType="scaled long"))
+    function: Any = F.udtf(Scaled, returnType="scaled long")
+    plans.spark.udtf.register("scaled", function)
     plans.events().createOrReplaceTempView("events")
     return plans.spark.sql("SELECT at, scaled FROM events, LATERAL scaled(id)")
 

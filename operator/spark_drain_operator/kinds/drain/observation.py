@@ -103,7 +103,9 @@ class DrainPass:
         application, generation = self.application, self.status.application_generation
         if application is None or application.deleted or application.suspend_requested or generation in (0, application.generation):
             return False
-        return all(driver.uid != self.status.driver_pod_uid for driver in application.drivers if driver.alive)
+        return not any(
+            driver.alive and not driver.terminating for driver in application.drivers if driver.uid == self.status.driver_pod_uid
+        )
 
     def update_notification(self, **changes: Any) -> None:
         """Change fields of the notification, where it exists and they differ."""

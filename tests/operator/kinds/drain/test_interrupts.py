@@ -300,6 +300,21 @@ def test_a_forced_stop_leaves_the_next_version_alone(own_world: World) -> None:
     assert not world.application.suspended
 
 
+def test_a_forced_stop_leaves_a_next_version_alone_that_has_no_driver_yet(own_world: World) -> None:
+    world = own_world
+    world.operator.start()
+    world.drain_at(DrainState.STOPPING, timeoutSeconds=3, onTimeout="ForceStop")
+    world.application.await_suspend()
+    eventually(lambda: "scaleDown" in world.drain()["status"], what="the request to scale down is remembered")
+    world.operator.kill()
+    world.application.obey_suspend()
+    world.application.resume()
+    world.application.set_state("RESUMING")
+    world.operator.start()
+    world.await_phase("ForceStopped")
+    assert not world.application.suspended
+
+
 def test_a_stalled_flush_is_shown_and_goes_on(world: World) -> None:
     agent = world.run_application()
     drain_id = world.create_drain()

@@ -85,7 +85,8 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
         return Waiting(0.0, "about to suspend the application")  # stored first: what is resumed later is known by it
     if drain.replaced:
         left_over = drain.adapter.executors(drain.namespace, status.run_id)
-        return _wait(drain, left_over) if left_over else _resumed(drain)
+        ends = application is not None and any(driver.alive and driver.uid == status.driver_pod_uid for driver in application.drivers)
+        return _wait(drain, left_over) if left_over or ends else _resumed(drain)
     if application is None or application.suspend_requested:
         # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
         pending = application is None
