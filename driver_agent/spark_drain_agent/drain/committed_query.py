@@ -26,7 +26,7 @@ from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.flush_in_place import flush_running, running_flush_obstacle
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError, application
 from spark_drain_agent.queries.freeze import FrozenQuery, terminate
-from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
 
@@ -171,10 +171,11 @@ class CommittedQuery:
         if self._options.mode == "Stop" or (pending is not None and pending.over):
             return
         meant = self._report.fingerprint or (pending.fingerprint if pending is not None else "")
-        if meant and meant != self._tracked.fingerprint:
+        if meant and not self._tracked.is_version_of(self._drain_id, meant):
             raise RecoveryNeedsPreviousVersionError(
                 f"{self.label}: drain {self._drain_id} is past its point of no return, was begun with another version of the application, "
-                "and is not finished: start that version once, it finishes the drain and stops. If that version is lost: `python -m "
+                "and is not finished: start that version once, it finishes the drain and stops. If this is the same one: "
+                f"{SAME_VERSION_CONF}={self._drain_id}. If that version is lost: `python -m "
                 "spark_drain_agent recover`, or, where that finds nothing to give up, remove the drain's request"
             )
 

@@ -24,8 +24,10 @@ from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["VERSION_CONF", "TrackedQuery"]
+__all__ = ["SAME_VERSION_CONF", "VERSION_CONF", "TrackedQuery"]
 
+SAME_VERSION_CONF = "spark.sparkdrain.sameVersionAs"
+"""Conf of the application: the id of a drain whose version this is, whatever its digest says."""
 VERSION_CONF = "spark.sparkdrain.applicationVersion"
 """Conf of the application: the owner's word for its version, where each start makes another plan (a time of day as a literal)."""
 
@@ -189,13 +191,17 @@ class TrackedQuery:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of plan, Python functions, sink and output mode, or of the owner's word, equal for the same version of the application."""
+        """Digest of plan, Python code, sink and output mode, or of the owner's word, equal for the same version of the application."""
         captured = self.captured
         declared = self.internals.session_conf(VERSION_CONF)
         if declared:
             return fingerprint(f"{captured.output_mode} {captured.source} {VERSION_CONF}={declared}", self.internals.spark_version)
-        text = f"{captured.output_mode} {captured.source} {self.internals.analyzed_text(captured)}"
+        text = f"{captured.output_mode} {self.internals.sink_text(captured)} {self.internals.analyzed_text(captured)}"
         return fingerprint(text, self.internals.spark_version)
+
+    def is_version_of(self, drain_id: str, fingerprint: str) -> bool:
+        """Return whether this is the version that a drain was begun with, by its digest or by the owner's word."""
+        return fingerprint == self.fingerprint or self.internals.session_conf(SAME_VERSION_CONF) == drain_id
 
     def watermarks(self) -> tuple[str, ...]:
         """Return a digest of each watermark of the plan: its column, how that is made, and its delay."""

@@ -24,6 +24,7 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.relaunch import relaunching
+from spark_drain_agent.spark_internals.sink_code import sink_text
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "pins_threads", "submitted_conf"]
@@ -261,6 +262,10 @@ class SparkInternals:
     def analyzed_text(self, captured: CapturedWriter) -> str:
         """Return the analyzed logical plan, its functions and schema as text that is equal for equal plans of two runs."""
         return f"{PlanText(self).of(captured.dataset.queryExecution().analyzed())}\n{captured.dataset.schema().json()}"
+
+    def sink_text(self, captured: CapturedWriter) -> str:
+        """Return kind, destination and Python code of a writer's sink as text that is equal for equal sinks of two runs."""
+        return sink_text(self, captured)
 
     def stateful_operators(self, captured: CapturedWriter) -> list[LogicalOperator]:
         """Return the operators of the plan that keep state between batches, top down."""
