@@ -24,7 +24,7 @@ from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.flush_in_place import flush_running, running_flush_obstacle
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError, application
 from spark_drain_agent.queries.freeze import FrozenQuery, terminate
-from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.queries.tracked import VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
 
@@ -162,7 +162,8 @@ class CommittedQuery:
             raise RecoveryNeedsPreviousVersionError(
                 f"{self.label}: drain {self._drain_id} is past its point of no return, was begun with another version of the application, "
                 "and is not finished: start that version once, it finishes the drain and stops. If that version is lost: `python -m "
-                "spark_drain_agent recover`, or, where that finds nothing to give up, remove the drain's request"
+                "spark_drain_agent recover`, or, where that finds nothing to give up, remove the drain's request. An upgrade of the agent may "
+                f"count as one. Where each start makes another plan, set {VERSION_CONF} for drains to come"
             )
 
     def _planned(self) -> QueryPlan:

@@ -10,7 +10,7 @@ from spark_drain_agent.checkpoint.complete import Application
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.state_export import export_state
 from spark_drain_agent.planning.plan import side_output_mode
-from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.queries.tracked import VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.sinks import discard_once_at, write_once_at
 from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY, GENERATION_PROPERTY, marked
 
@@ -50,7 +50,8 @@ def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
             raise RecoveryNeedsPreviousVersionError(
                 f"{tracked.label}: the flush of drain {journal.drain_id} was planned by another version of the application (Spark "
                 f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
-                "it finishes the drain and stops; or give the flush up with `python -m spark_drain_agent recover`"
+                "it finishes the drain and stops; or give the flush up with `python -m spark_drain_agent recover`. An upgrade of the agent may "
+                f"count as one. Where each start makes another plan, set {VERSION_CONF} for drains to come"
             )
 
     return check

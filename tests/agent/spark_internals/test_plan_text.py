@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.udtf import UserDefinedTableFunction
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.warm import Warm
@@ -55,7 +56,9 @@ def of_table_function(plans: Plans, factor: str) -> DataFrame:
         def eval(self, number: int) -> object:
             yield (number * int(factor),)
 
-    plans.spark.udtf.register("scaled", F.udtf(Scaled, returnType="scaled long"))
+    scaled = F.udtf(Scaled, returnType="scaled long")
+    assert isinstance(scaled, UserDefinedTableFunction)
+    plans.spark.udtf.register("scaled", scaled)
     plans.events().createOrReplaceTempView("events")
     return plans.spark.sql("SELECT at, scaled FROM events, LATERAL scaled(id)")
 
