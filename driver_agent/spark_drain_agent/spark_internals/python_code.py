@@ -12,7 +12,7 @@ from typing import Any
 from spark_drain_agent.spark_internals.application_modules import sources
 from spark_drain_agent.spark_internals.pickle_tree import Node, pickle_tree
 
-__all__ = ["broadcast_id", "code_digest"]
+__all__ = ["broadcast_id", "code_digest", "without_fetch_ids"]
 
 _MOST_OPCODES = 500_000
 """Of a pickle that is looked into: a few seconds."""
@@ -39,6 +39,11 @@ _IMPORTING = frozenset({"__import__", "import_module"})
 _PICKLING = frozenset({"cloudpickle", "pyspark"})
 _FETCHED = re.compile(r"(?<=/)(pyspark|spark|spark-upload|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/|$)")
 """A folder to which Spark has fetched the application."""
+
+
+def without_fetch_ids(text: str) -> str:
+    """Return a text without the ids of folders to which Spark has fetched the application, which each run has anew."""
+    return _FETCHED.sub(r"\1", text)
 
 
 def broadcast_id(pickled: bytes) -> int | None:
@@ -117,7 +122,7 @@ class _Digests:
     def _leaf(self, argument: Any) -> str:
         if not isinstance(argument, str):
             return repr(argument)
-        return "the script" if argument == self._script else repr(_FETCHED.sub(r"\1", argument))
+        return "the script" if argument == self._script else repr(without_fetch_ids(argument))
 
     def _note_imports(self, bytecode: Node, constants: Node, names: Node) -> None:
         used = [str(name.argument) for name in names.parts]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.errors import redacted
+from spark_drain_agent.spark_internals.python_code import without_fetch_ids
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -16,8 +17,6 @@ __all__ = ["options_of"]
 _OF_ONE_RUN = re.compile(r"(?i)starting.*|(max|min)\w*PerTrigger|minPartitions|kafka\.group\.id|groupIdPrefix")
 """Options that a checkpoint overrides, that set the pace, or that name the reader: what a query computes does not depend on them."""
 _SECRET = re.compile(r"(?i)secret|password|token|access[.]?key|credential")
-_FETCHED = re.compile(r"(?<=/)(spark|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/)")
-"""A folder to which Spark has fetched the application's files."""
 
 
 def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]:
@@ -33,7 +32,7 @@ def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]
         relation = leaf.relation()
         folder = internals.jvm.java.lang.System.getProperty("user.dir")
         paths = str(relation.location().rootPaths().mkString("\n")).replace(f"file:{folder}/", "")
-        yield f"{_FETCHED.sub('', paths)!r} {_counted(_pairs(relation.options()))}"
+        yield f"{without_fetch_ids(paths)!r} {_counted(_pairs(relation.options()))}"
 
 
 def _pairs(options: Any) -> Iterator[tuple[str, str]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.udtf import UserDefinedTableFunction
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.warm import Warm
@@ -56,8 +56,9 @@ def of_table_function(plans: Plans, factor: str) -> DataFrame:
         def eval(self, number: int) -> object:
             yield (number * int(factor),)
 
-    function: Any = F.udtf(Scaled, returnType="scaled long")
-    plans.spark.udtf.register("scaled", function)
+    scaled = F.udtf(Scaled, returnType="scaled long")
+    assert isinstance(scaled, UserDefinedTableFunction)
+    plans.spark.udtf.register("scaled", scaled)
     plans.events().createOrReplaceTempView("events")
     return plans.spark.sql("SELECT at, scaled FROM events, LATERAL scaled(id)")
 
