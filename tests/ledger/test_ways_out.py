@@ -27,6 +27,7 @@ def test_another_version_is_refused_and_a_discarded_flush_lets_it_start(pending:
     assert refused["outcome"] == "failed"
     assert "RecoveryNeedsPreviousVersionError" in refused["detail"]
     assert "recover" in refused["detail"]
+    assert "spark.sparkdrain.sameVersionAs=" in refused["detail"]
     before = Ledger(base).seen
 
     recovered = restarter.command("recover", f"{base}/checkpoints/ledger", "--discard-pending")

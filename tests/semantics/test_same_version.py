@@ -6,11 +6,15 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent.queries.tracked import VERSION_CONF
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, VERSION_CONF, TrackedQuery
+from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.semantics.warm import Application, Batches, Event, Input, read_all
 
@@ -35,3 +39,43 @@ def test_the_owners_word_stands_for_a_plan_that_each_start_makes_anew(
             spark.conf.unset(VERSION_CONF)
         found.add(json.loads((tmp_path / "checkpoints/q/_drain/journal").read_text())["fingerprint"])
     assert (len(found) == 1) is same
+
+
+@pytest.mark.parametrize(("planned", "word", "same"), [("a", "", True), ("b", "", False), ("b", "drain-1", True), ("b", "drain-2", False)])
+def test_the_owners_word_stands_for_an_interrupted_drain(planned: str, word: str, same: bool) -> None:
+    query: Any = SimpleNamespace(fingerprint="a", internals=SimpleNamespace(session_conf={SAME_VERSION_CONF: word}.__getitem__))
+    assert TrackedQuery.is_version_of(query, "drain-1", planned) is same
+
+
+def test_a_version_is_known_by_where_it_writes_to(application: Callable[[], Application], spark: SparkSession, tmp_path: Path) -> None:
+    def to(folder: str, mode: str = "json") -> Callable[[DataFrame, int], None]:
+        def write(batch: DataFrame, batch_id: int) -> None:
+            batch.write.format(mode).save(f"{folder}/{batch_id}")
+
+        return write
+
+    events = Input(spark, tmp_path / "events")
+    events.add([Event(0, "a", 0)])
+    internals = SparkInternals(spark)
+
+    def fingerprint(writer: DataStreamWriter, path: str | None = None) -> str:
+        captured = internals.capture(writer if path is None else writer.option("path", path))
+        return f"{internals.sink_text(captured)} {internals.analyzed_text(captured)}"
+
+    def batches(function: Callable[[DataFrame, int], None]) -> str:
+        return fingerprint(events.stream().writeStream.foreachBatch(function))
+
+    def rows(folder: str) -> str:
+        def write(row: Row) -> None:
+            Path(folder).write_text(str(row))
+
+        return fingerprint(events.stream().writeStream.foreach(write))
+
+    def files(path: str) -> str:
+        return fingerprint(events.stream().writeStream.format("json"), path)
+
+    assert batches(to("/one")) == batches(to("/one"))
+    assert rows("/one") == rows("/one")
+    assert files("/one") == files("/one")
+    different = [batches(to("/one")), batches(to("/two")), batches(Batches()), rows("/one"), rows("/two"), files("/one"), files("/two")]
+    assert len(set(different)) == len(different)
