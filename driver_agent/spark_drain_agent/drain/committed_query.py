@@ -162,8 +162,8 @@ class CommittedQuery:
             raise RecoveryNeedsPreviousVersionError(
                 f"{self.label}: drain {self._drain_id} is past its point of no return, was begun with another version of the application, "
                 "and is not finished: start that version once, it finishes the drain and stops. If that version is lost: `python -m "
-                "spark_drain_agent recover`, or, where that finds nothing to give up, remove the drain's request. An upgrade of the agent may "
-                f"count as one. Where each start makes another plan, set {VERSION_CONF} for drains to come"
+                "spark_drain_agent recover`, or, where that finds nothing to give up, remove the drain's request. An upgrade of the "
+                f"agent may count as one. Where each start makes another plan, set {VERSION_CONF} for drains to come"
             )
 
     def _planned(self) -> QueryPlan:

@@ -50,8 +50,8 @@ def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
             raise RecoveryNeedsPreviousVersionError(
                 f"{tracked.label}: the flush of drain {journal.drain_id} was planned by another version of the application (Spark "
                 f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
-                "it finishes the drain and stops; or give the flush up with `python -m spark_drain_agent recover`. An upgrade of the agent may "
-                f"count as one. Where each start makes another plan, set {VERSION_CONF} for drains to come"
+                "it finishes the drain and stops; or give the flush up with `python -m spark_drain_agent recover`. An upgrade of the "
+                f"agent may count as one. Where each start makes another plan, set {VERSION_CONF} for drains to come"
             )
 
     return check
