@@ -37,7 +37,7 @@ _OF_A_PLACE = frozenset({"__file__", "__path__"})
 _OF_A_MODULE = frozenset({"__module__", "__name__"})
 _IMPORTING = frozenset({"__import__", "import_module"})
 _PICKLING = frozenset({"cloudpickle", "pyspark"})
-_FETCHED = re.compile(r"(?<=/)(pyspark|spark|spark-upload|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/|$)")
+_FETCHED = re.compile(r"(?:(?<=/)|^)(pyspark|spark|spark-upload|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/|$)")
 """A folder to which Spark has fetched the application."""
 
 
