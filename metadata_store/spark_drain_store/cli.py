@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if change(channel, options.drain_id) is None:
                 raise StoreError(f"there is no drain {options.drain_id!r}: `drain show` lists them")
             if options.verb == "withdraw":
-                _refuse_too_late(channel, options.drain_id)
+                _note_too_late(channel, options.drain_id)
         else:
             print(json.dumps({"removed": _cleanup(channel, everything=options.all)}))
     except (StoreError, DrainAlreadyActiveError, UnsupportedOptionError) as error:
@@ -67,12 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _refuse_too_late(channel: Channel, drain_id: str) -> None:
+def _note_too_late(channel: Channel, drain_id: str) -> None:
     report = Drains.read(channel).reports.get(drain_id)
-    if report is not None and report.state.forward_only:
-        raise StoreError(
-            f"drain {drain_id!r} is past its point of no return (state {report.state}) and is not withdrawn any more: "
-            "when it has finished, `drain cleanup` removes it"
+    if report is not None and report.state.beyond_return:
+        print(
+            f"note: drain {drain_id} is past its point of no return (state {report.state}) and is not withdrawn any more: "
+            "when it has finished, `drain cleanup` removes it",
+            file=sys.stderr,
         )
 
 

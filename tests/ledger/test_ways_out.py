@@ -89,7 +89,7 @@ def test_only_the_version_that_was_asked_finishes_the_drain(
     store = base / "store"
     asked = copy(store, "asked")
     refused = restarter.run("agent", version, source, base, "finish")
-    assert (refused["outcome"], refused["drain"]["reason"]) == ("stuck", "RecoveryNeedsPreviousVersion")
+    assert (refused["outcome"], refused["drain"]["reason"]) == ("failed", "RecoveryNeedsPreviousVersion")
     shutil.rmtree(store)
     asked.rename(store)
     finished = restarter.run("agent", "v1", source, base, "finish")
