@@ -112,6 +112,21 @@ class World:
         query = {"labelSelector": "app.kubernetes.io/managed-by=spark-drain"}
         self.client.request("DELETE", f"/api/v1/namespaces/{self.namespace}/configmaps", query=query)
 
+    def complete_without_result(self, **spec: Any) -> tuple[ScriptedAgent, str]:
+        """Bring a drain to where somebody else's ConfigMap has the name of its result; returns the agent and the drain's id."""
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}, "data": {"mine": "yes"}}
+        self.client.request("POST", f"/api/v1/namespaces/{self.namespace}/configmaps", body=body)
+        agent = self.run_application()
+        drain_id = self.create_drain(**spec)
+        agent.await_notification()
+        agent.drain(drain_id)
+        self.await_condition("Stalled", "ResultNameTaken")
+        return agent, drain_id
+
+    def free_result_name(self) -> None:
+        """Remove that ConfigMap."""
+        self.client.request("DELETE", f"/api/v1/namespaces/{self.namespace}/configmaps/drain-result")
+
     def config_map(self, name: str) -> dict[str, Any]:
         return self.client.request("GET", f"/api/v1/namespaces/{self.namespace}/configmaps/{name}")
 

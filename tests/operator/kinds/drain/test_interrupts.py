@@ -283,7 +283,8 @@ def test_a_forced_stop_suspends_and_does_not_say_drained(world: World) -> None:
     assert "disk full" in body["status"]["message"]
 
 
-def test_a_forced_stop_leaves_the_next_version_alone(own_world: World) -> None:
+@pytest.mark.parametrize("started", [True, False], ids=["it runs", "it has no driver yet"])
+def test_a_forced_stop_leaves_the_next_version_alone(own_world: World, started: bool) -> None:
     """The operator stands still while the pods end and somebody starts the next version."""
     world = own_world
     world.operator.start()
@@ -293,25 +294,13 @@ def test_a_forced_stop_leaves_the_next_version_alone(own_world: World) -> None:
     world.operator.kill()
     world.application.obey_suspend()
     world.application.resume()
-    world.application.start("spark-two")
+    if started:
+        world.application.start("spark-two")
+    else:
+        world.application.set_state("RESUMING")
     world.operator.start()
     body = world.await_phase("ForceStopped")
     assert "somebody has resumed or changed the application since" in body["status"]["message"]
-    assert not world.application.suspended
-
-
-def test_a_forced_stop_leaves_a_next_version_alone_that_has_no_driver_yet(own_world: World) -> None:
-    world = own_world
-    world.operator.start()
-    world.drain_at(DrainState.STOPPING, timeoutSeconds=3, onTimeout="ForceStop")
-    world.application.await_suspend()
-    eventually(lambda: "scaleDown" in world.drain()["status"], what="the request to scale down is remembered")
-    world.operator.kill()
-    world.application.obey_suspend()
-    world.application.resume()
-    world.application.set_state("RESUMING")
-    world.operator.start()
-    world.await_phase("ForceStopped")
     assert not world.application.suspended
 
 
@@ -473,21 +462,14 @@ def test_a_next_version_is_known_by_the_generation(own_world: World, reverted: s
 @pytest.mark.parametrize("changed", [False, True], ids=["restarted", "next version"])
 def test_a_complete_drain_that_waits_scales_down_what_was_drained_and_nothing_else(world: World, changed: bool, after: str) -> None:
     """Its driver is restarted by Spark's operator, and held; or somebody applies the next version."""
-    taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}}
-    maps = f"/api/v1/namespaces/{world.namespace}/configmaps"
-    world.client.request("POST", maps, body=taken)
-    agent = world.run_application()
-    drain_id = world.create_drain(afterDrain=after)
-    agent.await_notification()
-    agent.drain(drain_id)
-    world.await_condition("Stalled", "ResultNameTaken")
+    agent, drain_id = world.complete_without_result(afterDrain=after)
     if changed:
         world.application.change(image="next")
     uid = world.application.restart("spark-two")
     if not changed:
         agent.restarted("spark-two", uid)
         agent.report(drain_id, DrainState.REPORTING)
-    world.client.request("DELETE", f"{maps}/drain-result")
+    world.free_result_name()
     if not changed:
         time.sleep(1)
         assert not world.application.suspended  # its report is about to come

@@ -225,16 +225,9 @@ def test_an_application_that_is_resumed_without_its_request_is_not_suspended_aga
 
 
 def test_a_complete_drain_that_keeps_its_application_needs_no_request(world: World) -> None:
-    taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}}
-    maps = f"/api/v1/namespaces/{world.namespace}/configmaps"
-    world.client.request("POST", maps, body=taken)
-    agent = world.run_application()
-    drain_id = world.create_drain(afterDrain="Keep")
-    agent.await_notification()
-    agent.drain(drain_id)
-    world.await_condition("Stalled", "ResultNameTaken")
+    agent, drain_id = world.complete_without_result(afterDrain="Keep")
     agent.channel.requests.write({drain_id: None})
-    world.client.request("DELETE", f"{maps}/drain-result")
+    world.free_result_name()
     world.await_phase("Drained")
 
 

@@ -1,7 +1,6 @@
 """Drains that end before, or without, touching the application."""
 
 import time
-from typing import Any
 
 import pytest
 from spark_drain_store import DrainState
@@ -209,31 +208,19 @@ def test_a_plan_ends_with_the_plan(world: World) -> None:
     assert world.untouched
 
 
-def drained_while_its_result_name_is_taken(world: World) -> dict[str, Any]:
-    """Return the condition that says so."""
-    agent = world.run_application()
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}, "data": {"mine": "yes"}}
-    world.client.request("POST", f"/api/v1/namespaces/{world.namespace}/configmaps", body=body)
-    drain_id = world.create_drain()
-    agent.await_notification()
-    agent.drain(drain_id)
-    return world.await_condition("Stalled", "ResultNameTaken")
-
-
 def test_a_result_name_of_somebody_else_is_not_overwritten(world: World) -> None:
-    stalled = drained_while_its_result_name_is_taken(world)
-    assert stalled["status"] == "True"
+    world.complete_without_result()
     assert world.config_map("drain-result")["data"] == {"mine": "yes"}
     assert not world.application.suspended
-    world.client.request("DELETE", f"/api/v1/namespaces/{world.namespace}/configmaps/drain-result")
+    world.free_result_name()
     eventually(lambda: world.application.suspended, what="it goes on")
 
 
 def test_where_no_result_could_be_kept_the_end_says_so(own_world: World) -> None:
     world = own_world
     world.operator.start()
-    drained_while_its_result_name_is_taken(world)
-    world.operator.kill()  # else it may see the application without its pods first, and not take the drain for complete any more
+    world.complete_without_result()
+    world.operator.kill()  # while it is away, everything goes
     world.application.delete()
     world.delete_config_maps()
     world.application.end_pods()
