@@ -26,10 +26,13 @@ def sink_text(internals: SparkInternals, captured: CapturedWriter) -> str:
 def _batch_function(internals: SparkInternals, captured: CapturedWriter) -> str:
     """Return a digest of the function of foreachBatch, which the JVM calls by py4j."""
     caller = captured.fields.get("foreachBatchWriter")
-    proxy = None if caller is None else private_field(caller, "1")  # what the lambda of PythonForeachBatchHelper holds: arg$1
-    if proxy is None:
+    if caller is None:
         return ""
-    handler = internals.jvm.java.lang.reflect.Proxy.getInvocationHandler(proxy)
+    proxy = private_field(caller, "1")  # what the lambda of PythonForeachBatchHelper holds: arg$1
+    proxies = internals.jvm.java.lang.reflect.Proxy
+    if proxy is None or not proxies.isProxyClass(proxy.getClass()):
+        return "a function in a JAR"
+    handler = proxies.getInvocationHandler(proxy)
     gateway: Any = internals.context._gateway
     function = gateway.gateway_property.pool[str(private_field(handler, "id"))]
     return batch_function_digest(function.func)
