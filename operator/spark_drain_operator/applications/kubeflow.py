@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +13,8 @@ from spark_drain_operator.storage.pods import PodName, PodPhases
 
 __all__ = ["KubeflowAdapter", "activity_of"]
 
+_IGNORED = frozenset({"suspend", "timeToLiveSeconds"})
+"""Fields of the spec whose changes do not end a running driver."""
 _ACTIVITIES = {
     "": Activity.STARTING,
     "SUBMITTED": Activity.STARTING,
@@ -37,6 +41,11 @@ def activity_of(state: str, *, suspend_requested: bool) -> Activity:
     if state == "" and suspend_requested:
         return Activity.SUSPENDED  # created suspended
     return activity
+
+
+def _digest(spec: Mapping[str, Any]) -> str:
+    counted = {name: value for name, value in spec.items() if name not in _IGNORED}
+    return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class KubeflowAdapter:
@@ -69,7 +78,7 @@ class KubeflowAdapter:
             name=name,
             uid=body["metadata"]["uid"],
             version=body["metadata"]["resourceVersion"],
-            generation=body["metadata"].get("generation", 0),
+            spec_digest=_digest(body.get("spec") or {}),
             deleted=bool(body["metadata"].get("deletionTimestamp")),
             state=state,
             activity=activity_of(state, suspend_requested=suspend),

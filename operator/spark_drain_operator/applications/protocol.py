@@ -54,8 +54,8 @@ class Application:
         Which object; another one of the same name is another application.
     version
         Its resourceVersion: guards what is decided on it.
-    generation
-        Of its spec: another one means that somebody has changed it.
+    spec_digest
+        Of its spec without what its own operator ignores while it runs, and `suspend`: another one is another version.
     deleted
         Whether it is being deleted, and a finalizer still holds it.
     state
@@ -71,7 +71,7 @@ class Application:
     name: str
     uid: str
     version: str
-    generation: int
+    spec_digest: str
     deleted: bool
     state: str
     activity: Activity

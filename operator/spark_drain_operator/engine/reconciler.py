@@ -24,6 +24,8 @@ __all__ = ["FORCE_DELETE", "Reconciler"]
 FORCE_DELETE = f"{GROUP}/force-delete"
 """Annotation: with "true" a deleted object goes at once, whatever still waits for it."""
 
+_REMOVE_AGAIN_SECONDS = 60.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -68,7 +70,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             return self._unreadable(body, status, str(error))
         if status.outcome is not None:
             self._kind.forget(body)
-            return self._write(body, status, status.outcome)
+            return self._write(body, status, status.outcome, removed=True)
         rejected = None if self._kind.was_begun(status) else self._restored(body) or self._kind.inadmissible(spec)
         if rejected is not None:
             return self._write(body, status, rejected)
@@ -117,8 +119,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             mark_active(status, message)
             self._write(body, status, None)
             return
-        left = self._forget_if_possible(body)
-        self._write(body, status, replace(ending, message=f"{ending.message}; {problem}{left}"))
+        self._write(body, status, replace(ending, message=f"{ending.message}; {problem}"))
 
     def _advance(self, body: dict[str, Any], spec: SpecT, status: StatusT) -> float | None:
         if not body["metadata"].get("deletionTimestamp") and not self._objects.holds_finalizer(body):
@@ -153,9 +154,8 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         self._write(body, status, None)
         return outcome.seconds if limit is None else min(outcome.seconds, limit)
 
-    def _write(self, body: dict[str, Any], status: StatusT, ending: Ending | None) -> float | None:
+    def _write(self, body: dict[str, Any], status: StatusT, ending: Ending | None, *, removed: bool = False) -> float | None:
         before = self._kind.read_status(body, status.now)
-        removed = status.outcome is not None
         if ending is not None:
             self._kind.conclude(status, ending)
             conclude(status, ending)
@@ -173,7 +173,9 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
     def _after_the_end(self, body: dict[str, Any], status: StatusT, *, removed: bool) -> float | None:
         if self._objects.holds_finalizer(body):
             # What ended in another way than by an outcome that was decided first may still have what an earlier pass has written.
-            released = self._objects.set_finalizer(body, present=False) if removed else self._let_go(body)
+            if not removed and not self._forgotten(body) and not body["metadata"].get("deletionTimestamp"):
+                return _REMOVE_AGAIN_SECONDS
+            released = self._objects.set_finalizer(body, present=False)
             if released is None:
                 return None
             body = released
@@ -192,16 +194,16 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             return True
         return self._cluster.namespaces.is_terminating(metadata["namespace"])
 
-    def _let_go(self, body: dict[str, Any]) -> dict[str, Any] | None:
+    def _let_go(self, body: dict[str, Any]) -> None:
         """Remove what was written for the object, where that is possible at once, and the finalizer."""
-        self._forget_if_possible(body)
-        return self._objects.set_finalizer(body, present=False)
+        self._forgotten(body)
+        self._objects.set_finalizer(body, present=False)
 
-    def _forget_if_possible(self, body: dict[str, Any]) -> str:
-        """Remove what was written for the object; return what to add to its last message where that is refused."""
+    def _forgotten(self, body: dict[str, Any]) -> bool:
+        """Remove what was written for the object; return whether that was possible."""
         try:
             self._kind.forget(body)
         except (StoreError, ApiError) as error:
             _log.warning("%s: what was written for it could not be removed: %s", body["metadata"]["name"], error)
-            return f"; what was written for it could not be removed: {error}"
-        return ""
+            return False
+        return True

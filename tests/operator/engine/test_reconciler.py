@@ -261,8 +261,22 @@ def test_an_object_whose_passes_fail_ends_all_the_same(desk: Desk) -> None:
     desk.errands.patience_over = desk.errands.refuses_to_forget = True
     desk.tell("ApiError: 403 Forbidden: no")
     assert desk.conditions[SUCCEEDED] == ("False", "Waited")
-    assert desk.body["status"]["message"].startswith("waited long enough; ApiError: 403 Forbidden: no; what was written for it could not")
+    assert desk.body["status"]["message"] == "waited long enough; ApiError: 403 Forbidden: no"
+    assert desk.body["metadata"]["finalizers"], "what was written for it has to go first"
+    assert desk.look() == 60.0
+    desk.errands.refuses_to_forget = False
+    desk.look()
     assert not desk.body["metadata"].get("finalizers")
+
+
+def test_an_ended_object_that_is_deleted_goes_whatever_is_left_of_it(desk: Desk) -> None:
+    desk.ask("one")
+    desk.look()
+    desk.errands.patience_over = desk.errands.refuses_to_forget = True
+    desk.tell("ApiError: 403 Forbidden: no")
+    desk.server.client.request("DELETE", desk.path)
+    desk.look()
+    eventually(desk.gone, "the object is gone", 10)
 
 
 def test_a_copy_is_not_begun(desk: Desk) -> None:

@@ -103,6 +103,7 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
             drain.application = None  # the next one of that name is not ours to stop
         if drain.application is not None:
             status.application_state = drain.application.state
+        drain.see_driver()
         return drain
 
     def steps(self, current: DrainPass) -> Iterable[Callable[[DrainPass], Outcome]]:

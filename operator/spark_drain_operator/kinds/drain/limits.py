@@ -55,7 +55,8 @@ def limits_of(spec: DrainSpec, status: DrainStatus, driver: DriverPod | None, re
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return Limits()
     if status.start_time is None:
-        acknowledgement = acknowledge_by(spec, status.notification_time, driver) if report is None else None
+        answered = report is not None or status.conditions.is_true(ConditionType.ACKNOWLEDGED)
+        acknowledgement = None if answered else acknowledge_by(spec, status.notification_time, driver)
         return Limits(expiration=_expiration(spec, status), acknowledgement=acknowledgement)
     return Limits(deadline=later(status.start_time, spec.timeout))
 
@@ -108,12 +109,15 @@ def overdue(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | 
     One that has not begun ends at once when nobody wants it any more. One that the agent may know of ends when the agent would not have
     been waited for any longer either; what it then does, its own deadline and the notification say.
     """
+    if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
+        return None
     limits = limits_of(spec, status, None, None)
+    past = status.conditions.is_true(ConditionType.SOURCES_STOPPED)
     now, begun = status.now, bool(status.drain_id)
     wish = status.withdrawal
-    if wish is None and deleted:
+    if wish is None and deleted and not past:
         wish = Ending(Phase.CANCELLED, Reason.DELETED, message_of(Reason.DELETED))
-    elif wish is None and spec.cancel:
+    elif wish is None and spec.cancel and not past:
         wish = Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, message_of(Reason.CANCEL_REQUESTED))
     elif wish is None and limits.expiration is not None and now >= limits.expiration:
         wish = _expired(limits.expiration, status)

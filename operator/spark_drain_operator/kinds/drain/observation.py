@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_drain_store import DrainNotification, DrainReport
 
-from spark_drain_operator.applications.protocol import Application, ApplicationAdapter
+from spark_drain_operator.applications.protocol import Application, ApplicationAdapter, current_driver
 from spark_drain_operator.kinds.drain.messages import Messages
 from spark_drain_operator.kinds.drain.reasons import ConditionType
 from spark_drain_operator.kinds.drain.spec import DrainSpec
@@ -99,13 +99,21 @@ class DrainPass:
 
     @property
     def replaced(self) -> bool:
-        """Whether somebody has changed or resumed the application since, and the driver that was to be stopped is gone."""
-        application, generation = self.application, self.status.application_generation
-        if application is None or application.deleted or application.suspend_requested or generation in (0, application.generation):
-            return False
-        return not any(
-            driver.alive and not driver.terminating for driver in application.drivers if driver.uid == self.status.driver_pod_uid
-        )
+        """Whether the application is a next version by now, which somebody has applied since."""
+        application, digest = self.application, self.status.spec_digest
+        return application is not None and not application.deleted and digest not in ("", application.spec_digest)
+
+    def see_driver(self) -> None:
+        """Remember what the driver that lives now was started with, until the drain is complete: a later change is a next version."""
+        driver, status = current_driver(self.application), self.status
+        over = self.complete or status.scale_down_time is not None
+        if self.application is not None and driver is not None and not over and driver.run_id != status.seen_run_id:
+            status.seen_run_id, status.spec_digest = driver.run_id, self.application.spec_digest
+
+    @property
+    def malformed(self) -> bool:
+        """Whether there is a report of this drain that cannot be read."""
+        return self.drain_id in self.messages.malformed
 
     def update_notification(self, **changes: Any) -> None:
         """Change fields of the notification, where it exists and they differ."""

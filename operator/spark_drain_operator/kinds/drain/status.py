@@ -26,7 +26,8 @@ class DrainStatus(Status):
     conditions: Conditions = field(default_factory=lambda: Conditions(_TYPES))
     plan: dict[str, Any] = field(default_factory=dict)
     application_uid: str = ""
-    application_generation: int = 0
+    spec_digest: str = ""
+    seen_run_id: str = ""
     application_state: str = ""
     run_id: str = ""
     driver_pod_name: str = ""
@@ -61,7 +62,8 @@ class DrainStatus(Status):
             conditions=Conditions(_TYPES, (Condition.from_object(item, now) for item in status.get("conditions") or [])),
             plan=dict(status.get("plan") or {}),
             application_uid=application.get("uid", ""),
-            application_generation=application.get("generation", 0),
+            spec_digest=application.get("specDigest", ""),
+            seen_run_id=application.get("runId", ""),
             application_state=application.get("state", ""),
             run_id=run.get("id", ""),
             driver_pod_name=run.get("driverPodName", ""),
@@ -92,7 +94,9 @@ class DrainStatus(Status):
             "message": self.message[:MAX_MESSAGE],
             "conditions": [condition.as_object() for condition in self.conditions],
             "plan": self.plan,
-            "application": _known(uid=self.application_uid, state=self.application_state, generation=self.application_generation),
+            "application": _known(
+                uid=self.application_uid, state=self.application_state, specDigest=self.spec_digest, runId=self.seen_run_id
+            ),
             "run": _known(id=self.run_id, driverPodName=self.driver_pod_name, driverPodUID=self.driver_pod_uid),
             "notification": _known(uuid=self.drain_id, attempt=self.notification_attempt, createdAt=self.notification_time),
             "withdrawal": self.withdrawal and {**self.withdrawal.as_object(), **_known(requestedAt=self.withdrawal_time)},

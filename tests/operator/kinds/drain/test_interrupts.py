@@ -2,6 +2,7 @@
 
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from spark_drain_store import DrainState, ExecutorException
@@ -293,7 +294,7 @@ def test_a_forced_stop_leaves_the_next_version_alone(own_world: World, started: 
     eventually(lambda: "scaleDown" in world.drain()["status"], what="the request to scale down is remembered")
     world.operator.kill()
     world.application.obey_suspend()
-    world.application.resume()
+    world.application.change(image="next", suspend=False)
     if started:
         world.application.start("spark-two")
     else:
@@ -384,13 +385,18 @@ def test_a_finished_drain_lives_as_long_as_its_ttl(world: World) -> None:
     eventually(world.drain_is_gone, what="the PipelineDrain is deleted")
 
 
-def test_a_suspend_that_is_reverted_before_a_new_driver_runs_is_asked_for_again(world: World) -> None:
+@pytest.mark.parametrize("started", [False, True], ids=["at once", "a driver runs"])
+def test_a_suspend_that_somebody_reverts_is_asked_for_again(world: World, started: bool) -> None:
     agent = world.run_application()
     drain_id = world.create_drain()
     agent.await_notification()
     agent.drain(drain_id)
     world.application.await_suspend()
-    world.application.resume()
+    if started:
+        world.application.end_pods()
+    world.application.change(suspend=False, timeToLiveSeconds=60)
+    if started:
+        world.application.start("spark-two")
     world.application.obey_suspend()
     body = world.await_phase("Drained")
     assert condition(body, "ScaledDown")["reason"] == "ApplicationSuspended"  # type: ignore[index]
@@ -409,7 +415,7 @@ def test_a_drained_application_that_is_resumed_before_the_drain_has_ended_is_lef
         world.application.hold_executors()
     world.application.end_pods()
     agent.report(drain_id, DrainState.STOPPING)
-    world.application.resume()
+    world.application.change(image="next", suspend=False)
     world.application.start("spark-two")
     if slow:
         time.sleep(6)
@@ -434,7 +440,7 @@ def test_what_was_drained_in_time_is_drained_however_late_the_operator_is(own_wo
 
 
 @pytest.mark.parametrize("reverted", ["before the status is written", "and v2 has ended"])
-def test_a_next_version_is_known_by_the_generation(own_world: World, reverted: str) -> None:
+def test_a_next_version_is_known_by_its_spec(own_world: World, reverted: str) -> None:
     """The operator stands still after it has asked for the suspension."""
     world = own_world
     world.operator.start()
@@ -447,7 +453,7 @@ def test_a_next_version_is_known_by_the_generation(own_world: World, reverted: s
     world.application.obey_suspend()
     if reverted == "before the status is written":
         world.patch_status(scaleDown=None)
-    world.application.resume()
+    world.application.change(image="next", suspend=False)
     world.application.start("spark-two")
     if reverted == "and v2 has ended":
         world.application.end_pods()
@@ -456,6 +462,37 @@ def test_a_next_version_is_known_by_the_generation(own_world: World, reverted: s
     body = world.await_phase("Drained")
     assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
     assert not world.application.suspended
+
+
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+def test_a_next_version_that_is_applied_while_the_drained_driver_is_held_is_left_alone(
+    own_world: World, after: str, tmp_path: Path
+) -> None:
+    world = own_world
+    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.REPORTING, afterDrain=after)
+    world.operator.kill()
+    agent.drained(drain_id)
+    world.application.change(image="next")
+    world.operator.start()
+    world.await_condition("ScaledDown", "WaitingForPods")
+    world.application.restart("spark-two")
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
+    assert not world.application.suspended
+    world.operator.stop()
+
+
+def test_a_drained_driver_that_is_lost_before_it_is_looked_at_is_drained(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.REPORTING)
+    world.application.set_state("FAILING")
+    world.application.end_pods()
+    agent.drained(drain_id)
+    world.await_condition("ExecutorsDrained", "DriverUnconfirmed")
+    world.application.set_state("FAILED")
+    world.application.await_suspend()
+    world.await_phase("Drained")
 
 
 @pytest.mark.parametrize("after", ["Suspend", "Delete"])

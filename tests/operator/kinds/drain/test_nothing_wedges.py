@@ -214,6 +214,7 @@ def test_an_application_that_is_resumed_without_its_request_is_not_suspended_aga
     agent.await_notification()
     agent.drain(drain_id)
     world.application.await_suspend()
+    eventually(lambda: "scaleDown" in world.drain()["status"], what="the request to scale down is remembered")
     world.operator.kill()
     agent.channel.requests.write({drain_id: None})
     world.application.resume()
@@ -252,6 +253,36 @@ def test_an_unreadable_report_of_an_application_that_has_ended_is_not_nothing_to
     world.application.end_pods()
     world.application.set_state("COMPLETED")
     assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
+
+
+def test_a_lost_report_of_an_agent_that_had_answered_is_not_nothing_to_drain(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.STOPPING, ifNotRunning="Succeed")
+    agent.channel.reports.write({drain_id: None})
+    world.application.end_pods()
+    world.application.set_state("COMPLETED")
+    assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
+
+
+def test_an_unreadable_report_is_taken_for_one_past_the_point_of_no_return(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.STOPPING, runId="spark-one")
+    agent.channel.reports.write({drain_id: "garbage"})
+    world.await_condition("Stalled", "MalformedReport")
+    world.application.restart("spark-two")
+    eventually(lambda: agent.notifications()[drain_id].run_id == "spark-two", what="the next run is asked")
+    agent.channel.requests.write({drain_id: None})
+    assert succeeded(world.await_phase("Failed")) == "NotificationRemovedTooLate"
+
+
+def test_a_complete_drain_waits_for_no_report_of_an_application_that_has_ended(world: World) -> None:
+    agent, drain_id = world.complete_without_result()
+    uid = world.application.restart("spark-two")
+    agent.restarted("spark-two", uid)
+    agent.report(drain_id, DrainState.REPORTING)
+    world.application.end_pods()
+    world.application.set_state("FAILED")
+    world.free_result_name()
+    world.application.obey_suspend()
+    world.await_phase("Drained")
 
 
 def test_what_a_driver_has_done_that_was_seen_after_the_final_report_is_not_known(world: World) -> None:

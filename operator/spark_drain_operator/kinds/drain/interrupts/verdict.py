@@ -44,8 +44,8 @@ def decide(
         return None
     over = application is not None and application.will_not_run
     if report is None:
-        # Where the report of a drain past the point of no return is lost, or may be such a one, nobody else says that it was interrupted.
-        lost = over and (malformed or status.conditions.is_true(ConditionType.SOURCES_STOPPED))
+        # An agent had answered, or has written what cannot be read: nobody else says that the drain was interrupted.
+        lost = over and (malformed or status.conditions.is_true(ConditionType.ACKNOWLEDGED))
         return _interrupted(application) if lost else None
     if report.state is DrainState.REJECTED:
         return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")
@@ -75,7 +75,7 @@ def run(drain: DrainPass) -> Outcome:
         drain.application,
         drain.report,
         unreadable=bool(drain.unreadable),
-        malformed=drain.drain_id in drain.messages.malformed,
+        malformed=drain.malformed,
     )
     if ending is None:
         return DONE

@@ -76,16 +76,17 @@ def decide(
 def _drained_in_time(drain: DrainPass, limits: Limits) -> bool:
     """Whether the agent was done before the deadline, and only the operator is late."""
     report = drain.report
-    if report is None or report.state is not DrainState.DRAINED or limits.deadline is None or drain.unreadable:
+    if report is None or report.state is not DrainState.DRAINED or limits.deadline is None:
         return False
-    return drain.now >= limits.deadline >= report.updated_at and confirm_executors.objection(drain, report) is None
+    in_time = drain.now >= limits.deadline >= report.updated_at
+    return in_time and (bool(drain.unreadable) or confirm_executors.objection(drain, report) is None)
 
 
 def _not_running(drain: DrainPass) -> Ending | None:
     """Return how a drain ends whose application has ended before its agent answered: `spec.ifNotRunning` holds until then."""
     if not drain.status.drain_id or drain.report is not None or drain.unreadable or current_driver(drain.application) is not None:
         return None
-    if drain.forward_only or drain.drain_id in drain.messages.malformed:  # nobody knows how far it is: `verdict` ends it
+    if drain.status.conditions.is_true(ConditionType.ACKNOWLEDGED) or drain.malformed:  # nobody knows how far it is: `verdict` ends it
         return None
     decision = find_run.decide(drain.spec, drain.application, drain.namespace)
     return decision.ending if isinstance(decision, Ended) else None
@@ -110,7 +111,7 @@ def run(drain: DrainPass) -> Outcome:
     answer = decide(
         ending,
         report,
-        malformed=drain.drain_id in drain.messages.malformed,
+        malformed=drain.malformed,
         notified=notification is not None or bool(status.drain_id),
         driver_alive=bool(drain.unreadable) or (application is not None and application.driver_alive),
         forward_only=drain.forward_only if report is None else report.state.forward_only,

@@ -116,8 +116,7 @@ def run(drain: DrainPass) -> Outcome:
         status.set(ConditionType.EXECUTORS_DRAINED, "False", reason, message)
         return Waiting(_RECHECK_SECONDS, message)
     author, _ = confirm_driver(application, report)
-    before = status.conditions.get(ConditionType.EXECUTORS_DRAINED)
-    if author is Driver.GONE and before is not None and before.reason == Reason.DRIVER_UNCONFIRMED:
+    if author is Driver.GONE and status.seen_run_id not in ("", *report.runs):
         state = application.state if application is not None else "none"  # nobody knows what the driver that was seen after it has done
         return ended(Phase.FAILED, Reason.APPLICATION_ENDED, message_of(Reason.APPLICATION_ENDED, state=state))
     message = f"{status.progress.get('executors', '0/0')} executors reported drained, every running one included"
@@ -125,5 +124,4 @@ def run(drain: DrainPass) -> Outcome:
     if pending:
         message += f"; never started, so idle: {_shown([pod.executor_id for pod in pending])}"
     status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
-    status.application_generation = application.generation if application is not None else 0
     return DONE

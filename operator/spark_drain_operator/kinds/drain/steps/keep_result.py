@@ -29,6 +29,8 @@ def run(drain: DrainPass) -> Outcome:
     if status.result_name == name or report is None or not report.state.forward_only:
         return DONE
     if report.state is not DrainState.DRAINED:  # of a driver that was restarted since
+        if drain.application is None or drain.application.will_not_run:
+            return DONE
         return Waiting(_RECHECK_SECONDS, "waiting for the final report of the next driver")
     data = {
         "report.json": _json(without_offsets(report).as_object()),

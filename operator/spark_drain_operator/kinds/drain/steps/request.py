@@ -119,7 +119,7 @@ def run(drain: DrainPass) -> Outcome:
         written_before=bool(status.drain_id),
         pinned_run_id=drain.spec.run_id,
         driver=driver,
-        forward_only=drain.forward_only,
+        forward_only=drain.forward_only or drain.malformed,
         other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
     )
     match decision.action:
@@ -166,7 +166,7 @@ def run(drain: DrainPass) -> Outcome:
 def removed(drain: DrainPass) -> Outcome:
     """End the drain: an agent that finds its notification removed holds the driver no longer, so there is nothing to scale down safely."""
     requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
-    if not drain.forward_only:
+    if not drain.forward_only and not drain.malformed:
         return ended(Phase.CANCELLED, Reason.NOTIFICATION_REMOVED, message_of(Reason.NOTIFICATION_REMOVED, requests=requests))
     state = drain.report.state if drain.report is not None else drain.status.phase
     message = message_of(Reason.NOTIFICATION_REMOVED_TOO_LATE, requests=requests, state=state)

@@ -80,12 +80,9 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     """Suspend or delete the application and wait for its pods."""
     status, application, after = drain.status, drain.application, drain.spec.after_drain
     left_over: tuple[PodName, ...] = ()
-    if application is not None and not status.application_generation:  # only of one that is stopped by force
-        status.application_generation = application.generation
-        return Waiting(0.0, "about to suspend the application")  # stored first: what is resumed later is known by it
     if drain.replaced:
         left_over = drain.adapter.executors(drain.namespace, status.run_id)
-        ends = application is not None and any(driver.alive and driver.uid == status.driver_pod_uid for driver in application.drivers)
+        ends = application is not None and any(driver.alive and driver.run_id == status.seen_run_id for driver in application.drivers)
         return _wait(drain, left_over) if left_over or ends else _resumed(drain)
     if application is None or application.suspend_requested:
         # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
@@ -106,7 +103,7 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
         return DONE
     if action in (Action.SUSPEND, Action.DELETE):
         assert application is not None
-        if drain.notification is None and not forced:  # nothing holds the driver
+        if drain.notification is None and not forced and not application.deleted:  # nothing holds the driver
             return removed(drain) if status.scale_down_time is None else _resumed(drain)
         if action is Action.DELETE:
             drain.adapter.delete(drain.namespace, application)
