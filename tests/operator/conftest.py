@@ -16,8 +16,6 @@ from tests.operator.scripted_kubeflow import ScriptedApplication
 from tests.support.apiserver import DRAINS, ApiServer, drain_body, new_namespaces
 from tests.support.waiting import eventually
 
-POOL = 90  # namespaces: one per test that uses the shared operator
-
 
 @dataclass
 class World:
@@ -154,8 +152,10 @@ def one_operator(api_server: ApiServer, folder: Path, namespaces: int) -> Iterat
 
 
 @pytest.fixture(scope="session")
-def shared(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    with one_operator(api_server, tmp_path_factory.mktemp("operator"), POOL) as shared:
+def shared(request: pytest.FixtureRequest, api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    here = [item for item in request.session.items if item.path.is_relative_to(Path(__file__).parent)]
+    worlds = sum("world" in getattr(item, "fixturenames", ()) for item in here)  # each has a namespace of its own
+    with one_operator(api_server, tmp_path_factory.mktemp("operator"), worlds) as shared:
         yield shared
 
 
