@@ -101,13 +101,13 @@ class ScriptedApplication:
         self.set_state("RUNNING")
         return uid
 
-    def add_executor(self, executor_id: str, *, running: bool = True) -> None:
+    def add_executor(self, executor_id: str, *, running: bool = True, owned: bool = True) -> None:
         name = f"{self.name}-{self.run_id}-exec-{executor_id}"
-        self.create_pod(name, {"spark-role": "executor", "spark-exec-id": executor_id})
+        self.create_pod(name, {"spark-role": "executor", "spark-exec-id": executor_id}, owned=owned)
         if running:
             self.run_pod(name)
 
-    def create_pod(self, name: str, labels: dict[str, str]) -> str:
+    def create_pod(self, name: str, labels: dict[str, str], *, owned: bool = True) -> str:
         if labels["spark-role"] == "driver":
             uid = self.body()["metadata"]["uid"]
             owner = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": self.name, "uid": uid}
@@ -122,7 +122,7 @@ class ScriptedApplication:
                 "metadata": {
                     "name": name,
                     "labels": {"sparkoperator.k8s.io/app-name": self.name, "spark-app-selector": self.run_id} | labels,
-                    "ownerReferences": [{**owner, "controller": True}],
+                    "ownerReferences": [{**owner, "controller": True}] if owned else [],
                 },
                 "spec": {"containers": [{"name": "spark", "image": "example/pipeline"}], "automountServiceAccountToken": False},
             },

@@ -55,8 +55,7 @@ def limits_of(spec: DrainSpec, status: DrainStatus, driver: DriverPod | None, re
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return Limits()
     if status.start_time is None:
-        answered = report is not None or status.conditions.is_true(ConditionType.ACKNOWLEDGED)
-        acknowledgement = None if answered else acknowledge_by(spec, status.notification_time, driver)
+        acknowledgement = None if report is not None or status.answered else acknowledge_by(spec, status.notification_time, driver)
         return Limits(expiration=_expiration(spec, status), acknowledgement=acknowledgement)
     return Limits(deadline=later(status.start_time, spec.timeout))
 

@@ -35,7 +35,7 @@ def phase_of(spec: DrainSpec, status: DrainStatus, report: DrainReport | None) -
     if status.scale_down_time is not None or status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return Phase.SCALING_DOWN
     acknowledged = status.conditions.is_true(ConditionType.ACKNOWLEDGED)
-    if report is None and (acknowledged or status.conditions.is_true(ConditionType.SOURCES_STOPPED)):
+    if report is None and status.answered:
         return status.phase  # it can no longer be read
     if report is None or not acknowledged:
         return Phase.PENDING

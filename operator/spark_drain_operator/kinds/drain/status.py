@@ -86,6 +86,11 @@ class DrainStatus(Status):
             result_name=(status.get("resultRef") or {}).get("name", ""),
         )
 
+    @property
+    def answered(self) -> bool:
+        """Whether an agent has ever reported: each report fills the progress."""
+        return bool(self.progress)
+
     def as_object(self) -> dict[str, Any]:
         """Return the form of the API, without what is not known."""
         status: dict[str, Any] = {

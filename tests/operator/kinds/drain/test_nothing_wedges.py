@@ -250,16 +250,16 @@ def test_an_unreadable_report_of_an_application_that_has_ended_is_not_nothing_to
     agent.await_notification()
     agent.channel.reports.write({drain_id: "garbage"})
     world.await_condition("Stalled", "MalformedReport")
-    world.application.end_pods()
     world.application.set_state("COMPLETED")
+    world.application.end_pods()
     assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
 
 
 def test_a_lost_report_of_an_agent_that_had_answered_is_not_nothing_to_drain(world: World) -> None:
     agent, drain_id = world.drain_at(DrainState.STOPPING, ifNotRunning="Succeed")
     agent.channel.reports.write({drain_id: None})
-    world.application.end_pods()
     world.application.set_state("COMPLETED")
+    world.application.end_pods()
     assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
 
 
@@ -278,8 +278,8 @@ def test_a_complete_drain_waits_for_no_report_of_an_application_that_has_ended(w
     uid = world.application.restart("spark-two")
     agent.restarted("spark-two", uid)
     agent.report(drain_id, DrainState.REPORTING)
-    world.application.end_pods()
     world.application.set_state("FAILED")
+    world.application.end_pods()
     world.free_result_name()
     world.application.obey_suspend()
     world.await_phase("Drained")
@@ -294,8 +294,8 @@ def test_what_a_driver_has_done_that_was_seen_after_the_final_report_is_not_know
     world.application.restart("spark-two")
     agent.drained(drain_id)
     world.await_condition("ExecutorsDrained", "DriverUnconfirmed")
-    world.application.end_pods()
     world.application.set_state("COMPLETED")
+    world.application.end_pods()
     assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
 
 
@@ -321,8 +321,8 @@ def test_without_its_report_a_drain_past_the_point_of_no_return_is_not_cancelled
 def test_without_its_report_a_drain_past_the_point_of_no_return_is_not_called_nothing_to_drain(world: World) -> None:
     agent, drain_id = world.drain_at(DrainState.FLUSHING, ifNotRunning="Succeed")
     agent.channel.reports.write({drain_id: None})
-    world.application.end_pods()
     world.application.set_state("COMPLETED")
+    world.application.end_pods()
     assert succeeded(world.await_phase("Failed")) == "ApplicationEnded"
 
 

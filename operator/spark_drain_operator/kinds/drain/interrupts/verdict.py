@@ -45,7 +45,7 @@ def decide(
     over = application is not None and application.will_not_run
     if report is None:
         # An agent had answered, or has written what cannot be read: nobody else says that the drain was interrupted.
-        lost = over and (malformed or status.conditions.is_true(ConditionType.ACKNOWLEDGED))
+        lost = over and (malformed or status.answered)
         return _interrupted(application) if lost else None
     if report.state is DrainState.REJECTED:
         return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")

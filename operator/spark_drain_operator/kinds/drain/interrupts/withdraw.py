@@ -86,7 +86,7 @@ def _not_running(drain: DrainPass) -> Ending | None:
     """Return how a drain ends whose application has ended before its agent answered: `spec.ifNotRunning` holds until then."""
     if not drain.status.drain_id or drain.report is not None or drain.unreadable or current_driver(drain.application) is not None:
         return None
-    if drain.status.conditions.is_true(ConditionType.ACKNOWLEDGED) or drain.malformed:  # nobody knows how far it is: `verdict` ends it
+    if drain.status.answered or drain.malformed:  # nobody knows how far it is: `verdict` ends it
         return None
     decision = find_run.decide(drain.spec, drain.application, drain.namespace)
     return decision.ending if isinstance(decision, Ended) else None
