@@ -25,13 +25,14 @@ version, _, mode = version.partition(" ")
 shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False, "queries": ["ledger"]}
 if (base / "shape.json").exists():
     shape |= json.loads((base / "shape.json").read_text())
-out = base / "out"
-out.mkdir(exist_ok=True)
+# What the sink's function refers to by a path of its own is a destination; a copy of BASE, as tests make one, is the same version.
+folders = {"base": base, "out": base / "out"}
+folders["out"].mkdir(exist_ok=True)
 
 
 def hesitate() -> None:
-    (base / "writers").open("a").write(f"{os.getpid()}\n")
-    while (base / "hesitate").exists():
+    (folders["base"] / "writers").open("a").write(f"{os.getpid()}\n")
+    while (folders["base"] / "hesitate").exists():
         time.sleep(0.05)
 
 
@@ -44,9 +45,9 @@ def writer(name: str) -> Callable[[DataFrame, int], None]:
         query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         told = {"query": name, "version": version, "drain_pane": pane}
         rows = [{**row.asDict(), **told} for row in batch.select("ids", "count", "emitted").collect()]
-        part = out / f".{query_id}-{batch_id}"
+        part = folders["out"] / f".{query_id}-{batch_id}"
         part.write_text(json.dumps(rows))
-        part.rename(out / f"{query_id}-{batch_id}.json")
+        part.rename(folders["out"] / f"{query_id}-{batch_id}.json")
         if pane:
             milestones.reached("after-sink-write")
 
