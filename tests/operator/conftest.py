@@ -55,6 +55,14 @@ class World:
         self.await_phase(phase or state.value)
         return agent, drain_id
 
+    def drained(self, **spec: Any) -> tuple[ScriptedAgent, str]:
+        """Bring a drain to where its agent is done; returns the agent and the drain's id."""
+        agent = self.run_application()
+        drain_id = self.create_drain(**spec)
+        agent.await_notification()
+        agent.drain(drain_id)
+        return agent, drain_id
+
     def awaiting_approval(self) -> tuple[ScriptedAgent, str]:
         """Bring a drain to where somebody has to approve it; returns the agent and the drain's id."""
         return self.drain_at(DrainState.ACKNOWLEDGED, "AwaitingApproval", execution="AfterApproval")
@@ -114,11 +122,8 @@ class World:
         """Bring a drain to where somebody else's ConfigMap has the name of its result; returns the agent and the drain's id."""
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drain-result"}, "data": {"mine": "yes"}}
         self.client.request("POST", f"/api/v1/namespaces/{self.namespace}/configmaps", body=body)
-        agent = self.run_application()
-        drain_id = self.create_drain(**spec)
-        agent.await_notification()
-        agent.drain(drain_id)
-        self.await_condition("Stalled", "ResultNameTaken")
+        agent, drain_id = self.drained(**spec)
+        assert self.await_condition("Stalled", "ResultNameTaken")["status"] == "True"
         return agent, drain_id
 
     def free_result_name(self) -> None:

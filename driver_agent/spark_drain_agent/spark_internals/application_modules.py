@@ -11,12 +11,22 @@ from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-__all__ = ["sources"]
+__all__ = ["is_installed", "is_standard", "sources"]
 
 _STANDARD = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
 _INSTALLED = ("site-packages", "dist-packages")
 _OF_SPARK = frozenset({"cloudpickle", "numpy", "pandas", "py4j", "pyarrow", "pyspark"})
 _IMPORTING = frozenset({"__import__", "import_module"})
+
+
+def is_standard(file: str) -> bool:
+    """Return whether a file is in the standard library's folder, in which there may be installed packages too."""
+    return file.startswith(_STANDARD)
+
+
+def is_installed(file: str) -> bool:
+    """Return whether a file is an installed package's."""
+    return any(folder in file for folder in _INSTALLED)
 
 
 def sources(modules: Iterable[str], names: Collection[str]) -> Iterator[str]:
@@ -40,7 +50,7 @@ def sources(modules: Iterable[str], names: Collection[str]) -> Iterator[str]:
             continue
         waiting.append(name.rpartition(".")[0])
         origin = spec.origin or ""
-        if any(folder in origin for folder in _INSTALLED):
+        if is_installed(origin):
             yield f"{name} {_installed(origin)}"
             continue
         if spec.submodule_search_locations is not None:
@@ -75,7 +85,7 @@ def _is_of_the_application(name: str, spec: ModuleSpec) -> bool:
         return False
     if not spec.has_location:
         return spec.submodule_search_locations is not None
-    return any(folder in origin for folder in _INSTALLED) or not origin.startswith(_STANDARD)
+    return is_installed(origin) or not is_standard(origin)
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import partial
@@ -13,13 +12,14 @@ from pathlib import PurePath
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from spark_drain_agent.spark_internals.application_modules import is_installed, is_standard
+
 __all__ = ["batch_function_digest"]
 
 _UUID = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _TEXTS = (str, PurePath)
 _CONSTANTS = (*_TEXTS, bytes, int, Enum, tuple, frozenset)
 _DEEPEST = 12
-_STANDARD = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
 
 
 def batch_function_digest(function: Any) -> str:
@@ -111,5 +111,4 @@ def _referred_to(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[str
 
 def _is_own(module: str) -> bool:
     file = str(getattr(sys.modules.get(module), "__file__", None) or "")
-    installed = file.startswith(_STANDARD) or "site-packages" in file or "dist-packages" in file
-    return module == "__main__" or (bool(file) and not installed)
+    return module == "__main__" or (bool(file) and not is_standard(file) and not is_installed(file))

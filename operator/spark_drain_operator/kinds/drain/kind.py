@@ -16,7 +16,7 @@ from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.engine.story import Told
 from spark_drain_operator.kinds.drain import progress
 from spark_drain_operator.kinds.drain.interrupts import INTERRUPTS
-from spark_drain_operator.kinds.drain.limits import limits_of, next_limit, overdue
+from spark_drain_operator.kinds.drain.limits import kept, limits_of, next_limit, overdue
 from spark_drain_operator.kinds.drain.messages import Messages, forget_notification
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.phases import mark_pending, phase_of, settle
@@ -134,10 +134,11 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
             status.set(ConditionType.STALLED, "True", Reason.MALFORMED_REPORT, malformed)
 
     def seconds_to_limit(self, current: DrainPass) -> float | None:
-        """See `Kind.seconds_to_limit`; a drain that is being withdrawn has none."""
-        if current.status.withdrawal is not None:
+        """See `Kind.seconds_to_limit`; a drain that is being withdrawn has none, nor has one that was done in time."""
+        limits = limits_of(current.spec, current.status, current_driver(current.application), current.report)
+        if current.status.withdrawal is not None or kept(limits, current.report, current.now):
             return None  # the steps say when to look again
-        return next_limit(limits_of(current.spec, current.status, current_driver(current.application), current.report), current.now)
+        return next_limit(limits, current.now)
 
     def forget(self, body: Mapping[str, Any]) -> None:
         """See `Kind.forget`."""

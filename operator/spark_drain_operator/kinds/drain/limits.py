@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from spark_drain_store import DrainReport
+from spark_drain_store import DrainReport, DrainState
 from spark_drain_store.channel import config_map_names
 
 from spark_drain_operator.clock import format_time, later
@@ -16,7 +16,7 @@ from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.storage.pods import DriverPod
 
-__all__ = ["Limits", "acknowledge_by", "give_up_at", "limits_of", "next_limit", "overdue", "reached"]
+__all__ = ["Limits", "acknowledge_by", "give_up_at", "kept", "limits_of", "next_limit", "overdue", "reached"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,13 @@ def next_limit(limits: Limits, now: datetime) -> float | None:
     """Return the seconds until the next limit, or None."""
     times = [time for time in (limits.expiration, limits.acknowledgement, limits.deadline) if time is not None]
     return max(0.0, (min(times) - now).total_seconds()) if times else None
+
+
+def kept(limits: Limits, report: DrainReport | None, now: datetime) -> bool:
+    """Return whether the agent was done before a deadline that has passed since."""
+    if report is None or report.state is not DrainState.DRAINED or limits.deadline is None:
+        return False
+    return now >= limits.deadline >= report.updated_at
 
 
 def reached(limits: Limits, drain: DrainPass) -> Ending | None:

@@ -34,10 +34,9 @@ def phase_of(spec: DrainSpec, status: DrainStatus, report: DrainReport | None) -
     """Return the phase of an active drain."""
     if status.scale_down_time is not None or status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return Phase.SCALING_DOWN
-    acknowledged = status.conditions.is_true(ConditionType.ACKNOWLEDGED)
     if report is None and status.answered:
         return status.phase  # it can no longer be read
-    if report is None or not acknowledged:
+    if report is None or not status.conditions.is_true(ConditionType.ACKNOWLEDGED):
         return Phase.PENDING
     if report.state is DrainState.ACKNOWLEDGED and spec.execution == "AfterApproval" and not spec.approved:
         return Phase.AWAITING_APPROVAL

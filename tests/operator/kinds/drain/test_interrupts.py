@@ -356,10 +356,7 @@ def test_keep_leaves_the_application_running(world: World) -> None:
 
 
 def test_delete_removes_the_application_and_keeps_the_result(world: World) -> None:
-    agent = world.run_application()
-    drain_id = world.create_drain(afterDrain="Delete")
-    agent.await_notification()
-    agent.drain(drain_id)
+    world.drained(afterDrain="Delete")
     body = world.await_phase("Drained")
     assert condition(body, "ScaledDown")["reason"] == "ApplicationDeleted"  # type: ignore[index]
     assert world.config_map("drain-result")["data"]["report.json"]
@@ -387,10 +384,7 @@ def test_a_finished_drain_lives_as_long_as_its_ttl(world: World) -> None:
 
 @pytest.mark.parametrize("started", [False, True], ids=["at once", "a driver runs"])
 def test_a_suspend_that_somebody_reverts_is_asked_for_again(world: World, started: bool) -> None:
-    agent = world.run_application()
-    drain_id = world.create_drain()
-    agent.await_notification()
-    agent.drain(drain_id)
+    world.drained()
     world.application.await_suspend()
     if started:
         world.application.end_pods()
@@ -405,10 +399,7 @@ def test_a_suspend_that_somebody_reverts_is_asked_for_again(world: World, starte
 @pytest.mark.parametrize("slow", [False, True], ids=["", "an executor is left"])
 def test_a_drained_application_that_is_resumed_before_the_drain_has_ended_is_left_alone(world: World, slow: bool) -> None:
     """Its deadline passes, and an old report arrives."""
-    agent = world.run_application()
-    drain_id = world.create_drain(timeoutSeconds=5, onTimeout="ForceStop")
-    agent.await_notification()
-    agent.drain(drain_id)
+    agent, drain_id = world.drained(timeoutSeconds=5, onTimeout="ForceStop")
     world.application.await_suspend()
     world.await_condition("ScaledDown", "WaitingForPods")
     world.application.end_pods()
@@ -444,10 +435,7 @@ def test_a_next_version_is_known_by_its_spec(own_world: World, reverted: str) ->
     """The operator stands still after it has asked for the suspension."""
     world = own_world
     world.operator.start()
-    agent = world.run_application()
-    drain_id = world.create_drain()
-    agent.await_notification()
-    agent.drain(drain_id)
+    world.drained()
     world.application.await_suspend()
     world.operator.kill()
     world.application.obey_suspend()
@@ -523,10 +511,7 @@ def test_a_complete_drain_that_waits_scales_down_what_was_drained_and_nothing_el
 @pytest.mark.parametrize("cancel", [False, True])
 @pytest.mark.parametrize("state", [DrainState.WITHDRAWN, DrainState.FAILED, DrainState.STOPPING])
 def test_what_the_agent_says_after_the_end_changes_nothing(world: World, state: DrainState, cancel: bool) -> None:
-    agent = world.run_application()
-    drain_id = world.create_drain()
-    agent.await_notification()
-    agent.drain(drain_id)
+    agent, drain_id = world.drained()
     world.application.await_suspend()
     world.await_condition("ScaledDown", "WaitingForPods")
     agent.report(drain_id, state)

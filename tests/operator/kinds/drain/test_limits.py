@@ -1,11 +1,13 @@
 """The times at which patience ends, as tables."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from spark_drain_operator.engine.conditions import Condition, Conditions
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain import limits
+from spark_drain_operator.kinds.drain.kind import DrainKind
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase
 from spark_drain_operator.storage.pods import DriverPod
 from spark_drain_store import DrainState
@@ -48,6 +50,20 @@ def test_limits(wish: dict[str, Any], known: dict[str, Any], pod: DriverPod | No
 )
 def test_next_limit(given: limits.Limits, seconds: float | None) -> None:
     assert limits.next_limit(given, NOW) == seconds
+
+
+@pytest.mark.parametrize(("state", "done", "seconds"), [("Drained", -9, None), ("Drained", -1, 0.0), ("Flushing", -9, 0.0)])
+def test_a_deadline_that_was_kept_brings_no_pass_forward(state: str, done: float, seconds: float | None) -> None:
+    """The operator would look again and again at an application that it may not read."""
+    current: Any = SimpleNamespace(
+        spec=spec(timeout=95),
+        status=status(start_time=at(-100)),
+        application=None,
+        report=report(DrainState(state), updated_at=at(done)),
+        now=NOW,
+    )
+    kind: Any = None
+    assert DrainKind.seconds_to_limit(kind, current) == seconds
 
 
 BEGUN = {"drain_id": "mine", "start_time": at(-100)}

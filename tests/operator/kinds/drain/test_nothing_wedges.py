@@ -209,10 +209,7 @@ def test_an_application_that_is_resumed_without_its_request_is_not_suspended_aga
     """Somebody has removed the request while the driver was told to end: nothing holds it."""
     world = own_world
     world.operator.start()
-    agent = world.run_application()
-    drain_id = world.create_drain()
-    agent.await_notification()
-    agent.drain(drain_id)
+    agent, drain_id = world.drained()
     world.application.await_suspend()
     eventually(lambda: "scaleDown" in world.drain()["status"], what="the request to scale down is remembered")
     world.operator.kill()
@@ -327,10 +324,7 @@ def test_without_its_report_a_drain_past_the_point_of_no_return_is_not_called_no
 
 
 def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world: World) -> None:
-    agent = world.run_application()
-    drain_id = world.create_drain()
-    agent.await_notification()
-    agent.drain(drain_id)
+    world.drained()
     world.application.await_suspend()
     world.application.set_state("SUSPENDED")
     world.application.hold_executors()
@@ -373,10 +367,7 @@ def test_pods_of_the_next_application_of_the_name_are_not_waited_for(own_world: 
     world = own_world
     world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
     world.operator.start()
-    agent = world.run_application()
-    drain_id = world.create_drain(afterDrain="Delete")
-    agent.await_notification()
-    agent.drain(drain_id)
+    world.drained(afterDrain="Delete")
     eventually(lambda: not world.application.exists, what="it is deleted")
     eventually(lambda: "scaleDown" in world.drain()["status"], what="the request to scale down is remembered")
     world.operator.kill()

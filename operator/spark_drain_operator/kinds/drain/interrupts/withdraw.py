@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from spark_drain_store import DrainReport, DrainState, WithdrawalAnswer
+from spark_drain_store import DrainReport, WithdrawalAnswer
 
 from spark_drain_operator.applications.protocol import current_driver
 from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting
 from spark_drain_operator.engine.status import Ending
-from spark_drain_operator.kinds.drain.limits import Limits, give_up_at, limits_of, reached
+from spark_drain_operator.kinds.drain.limits import Limits, give_up_at, kept, limits_of, reached
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.status import DrainStatus
@@ -76,10 +76,9 @@ def decide(
 def _drained_in_time(drain: DrainPass, limits: Limits) -> bool:
     """Whether the agent was done before the deadline, and only the operator is late."""
     report = drain.report
-    if report is None or report.state is not DrainState.DRAINED or limits.deadline is None:
+    if report is None or not kept(limits, report, drain.now):
         return False
-    in_time = drain.now >= limits.deadline >= report.updated_at
-    return in_time and (bool(drain.unreadable) or confirm_executors.objection(drain, report) is None)
+    return bool(drain.unreadable) or confirm_executors.objection(drain, report) is None
 
 
 def _not_running(drain: DrainPass) -> Ending | None:
