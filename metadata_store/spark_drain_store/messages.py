@@ -331,6 +331,8 @@ class DrainReport:
         For support.
     updated_at
         UTC time of this write.
+    drained_at
+        UTC time at which the state became Drained first; a later run that repeats the report keeps it. None before.
     """
 
     drain_id: str = field(metadata={KEY: "uuid"})
@@ -350,6 +352,7 @@ class DrainReport:
     sequence: int = 1
     agent_version: str = ""
     spark_version: str = ""
+    drained_at: datetime | None = None
 
     def to_json(self) -> str:
         """Return the stored form."""
@@ -380,6 +383,7 @@ class DrainReport:
             sequence=reader.integer("sequence", 1),
             agent_version=reader.text("agentVersion", ""),
             spark_version=reader.text("sparkVersion", ""),
+            drained_at=reader.optional_time("drainedAt"),
         )
 
     def as_object(self) -> dict[str, Any]:

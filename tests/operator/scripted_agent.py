@@ -65,6 +65,7 @@ class ScriptedAgent:
             sequence=self.sequence,
             driver_pod_uid=self.pod_uid,
             driver_pod_name="app-driver",
+            drained_at=base.drained_at or (datetime.now(UTC) if state is DrainState.DRAINED else None),
             reason=fields.pop("reason", ""),
             message=fields.pop("message", ""),
             **fields,

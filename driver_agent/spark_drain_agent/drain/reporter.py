@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from spark_drain_store import Channel, DrainReport, DrainState, EntryTooLargeError, StoreError
@@ -61,7 +62,9 @@ class Reporter:
     def change(self, **changes: Any) -> bool:
         """Change fields and try to write once; False when the store did not take it (the next change or `retry` writes it)."""
         with self._lock:
-            self._report = replace(self._report, **changes, sequence=self._report.sequence + 1, updated_at=utc_now())
+            now = utc_now()
+            changed = replace(self._report, **changes, sequence=self._report.sequence + 1, updated_at=now)
+            self._report = replace(changed, drained_at=_drained_at(changed, now))
             return self._write()
 
     def retry(self) -> bool:
@@ -118,3 +121,10 @@ class Reporter:
             LOG.warning("drain %s: the report could not be written yet: %s", self._report.drain_id, error)
             return False
         return bool(over)
+
+
+def _drained_at(report: DrainReport, now: datetime) -> datetime | None:
+    """Return when the drain was done: a run that inherits it goes through its last steps again, and was not later for that."""
+    if report.state is DrainState.DRAINED:
+        return report.drained_at or now
+    return report.drained_at if report.state is DrainState.REPORTING else None

@@ -15,6 +15,7 @@ __all__ = ["KubeflowAdapter", "activity_of"]
 
 _IGNORED = frozenset({"suspend", "timeToLiveSeconds"})
 """Fields of the spec whose changes do not end a running driver."""
+_NOTHING: tuple[object, ...] = (None, {}, [])
 _ACTIVITIES = {
     "": Activity.STARTING,
     "SUBMITTED": Activity.STARTING,
@@ -44,8 +45,15 @@ def activity_of(state: str, *, suspend_requested: bool) -> Activity:
 
 
 def _digest(spec: Mapping[str, Any]) -> str:
-    counted = {name: value for name, value in spec.items() if name not in _IGNORED}
+    counted = {name: _said(value) for name, value in spec.items() if name not in _IGNORED and _said(value) not in _NOTHING}
     return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _said(value: Any) -> Any:
+    """Return a value without what its operator's webhook adds and means nothing."""
+    if isinstance(value, dict):
+        return {name: said for name, item in value.items() if (said := _said(item)) not in _NOTHING}
+    return [_said(item) for item in value] if isinstance(value, list) else value
 
 
 class KubeflowAdapter:

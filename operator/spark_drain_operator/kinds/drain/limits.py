@@ -77,7 +77,7 @@ def kept(limits: Limits, report: DrainReport | None, now: datetime) -> bool:
     """Return whether the agent was done before a deadline that has passed since."""
     if report is None or report.state is not DrainState.DRAINED or limits.deadline is None:
         return False
-    return now >= limits.deadline >= report.updated_at
+    return now >= limits.deadline >= (report.drained_at or report.updated_at)
 
 
 def reached(limits: Limits, drain: DrainPass) -> Ending | None:

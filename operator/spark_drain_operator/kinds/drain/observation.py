@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from spark_drain_store import DrainNotification, DrainReport
+from spark_drain_store import DrainNotification, DrainReport, DrainState
 
 from spark_drain_operator.applications.protocol import Application, ApplicationAdapter, current_driver
 from spark_drain_operator.kinds.drain.messages import Messages
@@ -15,6 +15,7 @@ from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.pods import DriverPod
 
 __all__ = ["DrainPass"]
 
@@ -98,17 +99,36 @@ class DrainPass:
         return known or (self.report is not None and self.report.state.forward_only)
 
     @property
-    def replaced(self) -> bool:
-        """Whether the application is a next version by now, which somebody has applied since."""
+    def changed(self) -> bool:
+        """Whether somebody has applied another spec than the drained driver was started with."""
         application, digest = self.application, self.status.spec_digest
         return application is not None and not application.deleted and digest not in ("", application.spec_digest)
 
+    @property
+    def resumed(self) -> bool:
+        """Whether another version is meant to run."""
+        return self.changed and self.application is not None and not self.application.suspend_requested
+
+    @property
+    def drained_driver(self) -> DriverPod | None:
+        """The driver that is drained, until it has ended."""
+        drivers = self.application.drivers if self.application is not None else ()
+        return next((driver for driver in drivers if driver.alive and driver.run_id == self.status.seen_run_id), None)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the application is a next version by now: its own operator has acted on the changed spec."""
+        return self.resumed and self.drained_driver is None
+
     def see_driver(self) -> None:
-        """Remember what the driver that lives now was started with, until the drain is complete: a later change is a next version."""
+        """Remember what the driver that lives now was started with; once the agent has drained, another spec is a next version's."""
         driver, status = current_driver(self.application), self.status
-        over = self.complete or status.scale_down_time is not None
-        if self.application is not None and driver is not None and not over and driver.run_id != status.seen_run_id:
-            status.seen_run_id, status.spec_digest = driver.run_id, self.application.spec_digest
+        if self.application is not None and driver is not None and driver.run_id != status.seen_run_id:
+            done = self.complete or status.scale_down_time is not None
+            done = done or (self.report is not None and self.report.state is DrainState.DRAINED)
+            if not done or status.spec_digest in ("", self.application.spec_digest):
+                status.seen_run_id, status.spec_digest = driver.run_id, self.application.spec_digest
+        status.spec_changed_time = (status.spec_changed_time or self.now) if self.resumed else None
 
     @property
     def malformed(self) -> bool:

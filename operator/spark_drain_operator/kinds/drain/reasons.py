@@ -93,6 +93,7 @@ class Reason(StrEnum):
     WAITING_FOR_PODS = "WaitingForPods"
     APPLICATION_SUSPENDED = "ApplicationSuspended"
     APPLICATION_DELETED = "ApplicationDeleted"
+    SPEC_CHANGED = "SpecChanged"
     APPLICATION_RESUMED = "ApplicationResumed"
     APPLICATION_ENDED = "ApplicationEnded"
     SUSPEND_NOT_STORED = "SuspendNotStored"
@@ -156,6 +157,10 @@ _MESSAGES: dict[str, str] = {
     Reason.WAITING_FOR_PODS: "waiting for {count} pods of the application to terminate: {pods}",
     Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods runs",
     Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
+    Reason.SPEC_CHANGED: (
+        "the application's spec is not the one that the drained driver was started with: if its own operator starts another driver, that "
+        "one is left alone; if it does not within {seconds} s, the application is suspended"
+    ),
     Reason.APPLICATION_RESUMED: "somebody has resumed or changed the application since; what runs now is left alone",
     Reason.APPLICATION_ENDED: (
         "the driver ended (application state {state}) before the drain was complete; start the same version again to complete it"

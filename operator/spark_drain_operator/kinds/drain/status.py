@@ -27,6 +27,7 @@ class DrainStatus(Status):
     plan: dict[str, Any] = field(default_factory=dict)
     application_uid: str = ""
     spec_digest: str = ""
+    spec_changed_time: datetime | None = None
     seen_run_id: str = ""
     application_state: str = ""
     run_id: str = ""
@@ -63,6 +64,7 @@ class DrainStatus(Status):
             plan=dict(status.get("plan") or {}),
             application_uid=application.get("uid", ""),
             spec_digest=application.get("specDigest", ""),
+            spec_changed_time=read_time(application.get("specChangedAt")),
             seen_run_id=application.get("runId", ""),
             application_state=application.get("state", ""),
             run_id=run.get("id", ""),
@@ -100,7 +102,11 @@ class DrainStatus(Status):
             "conditions": [condition.as_object() for condition in self.conditions],
             "plan": self.plan,
             "application": _known(
-                uid=self.application_uid, state=self.application_state, specDigest=self.spec_digest, runId=self.seen_run_id
+                uid=self.application_uid,
+                state=self.application_state,
+                specDigest=self.spec_digest,
+                specChangedAt=self.spec_changed_time,
+                runId=self.seen_run_id,
             ),
             "run": _known(id=self.run_id, driverPodName=self.driver_pod_name, driverPodUID=self.driver_pod_uid),
             "notification": _known(uuid=self.drain_id, attempt=self.notification_attempt, createdAt=self.notification_time),

@@ -2,7 +2,6 @@
 
 import time
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from spark_drain_store import DrainState, ExecutorException
@@ -396,82 +395,6 @@ def test_a_suspend_that_somebody_reverts_is_asked_for_again(world: World, starte
     assert condition(body, "ScaledDown")["reason"] == "ApplicationSuspended"  # type: ignore[index]
 
 
-@pytest.mark.parametrize("slow", [False, True], ids=["", "an executor is left"])
-def test_a_drained_application_that_is_resumed_before_the_drain_has_ended_is_left_alone(world: World, slow: bool) -> None:
-    """Its deadline passes, and an old report arrives."""
-    agent, drain_id = world.drained(timeoutSeconds=5, onTimeout="ForceStop")
-    world.application.await_suspend()
-    world.await_condition("ScaledDown", "WaitingForPods")
-    world.application.end_pods()
-    if slow:
-        world.application.add_executor("9", owned=False)
-    agent.report(drain_id, DrainState.STOPPING)
-    world.application.change(image="next", suspend=False)
-    world.application.start("spark-two")
-    if slow:
-        time.sleep(6)
-        assert world.drain()["status"]["phase"] == "ScalingDown"
-        world.application.end_pod("app-spark-one-exec-9")
-    body = world.await_phase("Drained")
-    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
-    assert body["status"]["run"]["id"] == "spark-one"
-    assert not world.application.suspended
-
-
-def test_what_was_drained_in_time_is_drained_however_late_the_operator_is(own_world: World) -> None:
-    world = own_world
-    world.operator.start()
-    agent, drain_id = world.drain_at(DrainState.REPORTING, timeoutSeconds=6)
-    world.operator.kill()
-    agent.drained(drain_id)
-    time.sleep(7)
-    world.operator.start()
-    world.application.obey_suspend()
-    world.await_phase("Drained")
-
-
-@pytest.mark.parametrize("reverted", ["before the status is written", "and v2 has ended"])
-def test_a_next_version_is_known_by_its_spec(own_world: World, reverted: str) -> None:
-    """The operator stands still after it has asked for the suspension."""
-    world = own_world
-    world.operator.start()
-    world.drained()
-    world.application.await_suspend()
-    world.operator.kill()
-    world.application.obey_suspend()
-    if reverted == "before the status is written":
-        world.patch_status(scaleDown=None)
-    world.application.change(image="next", suspend=False)
-    world.application.start("spark-two")
-    if reverted == "and v2 has ended":
-        world.application.end_pods()
-        world.application.set_state("FAILED")
-    world.operator.start()
-    body = world.await_phase("Drained")
-    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
-    assert not world.application.suspended
-
-
-@pytest.mark.parametrize("after", ["Suspend", "Delete"])
-def test_a_next_version_that_is_applied_while_the_drained_driver_is_held_is_left_alone(
-    own_world: World, after: str, tmp_path: Path
-) -> None:
-    world = own_world
-    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
-    world.operator.start()
-    agent, drain_id = world.drain_at(DrainState.REPORTING, afterDrain=after)
-    world.operator.kill()
-    agent.drained(drain_id)
-    world.application.change(image="next")
-    world.operator.start()
-    world.await_condition("ScaledDown", "WaitingForPods")
-    world.application.restart("spark-two")
-    body = world.await_phase("Drained")
-    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
-    assert not world.application.suspended
-    world.operator.stop()
-
-
 def test_a_drained_driver_that_is_lost_before_it_is_looked_at_is_drained(world: World) -> None:
     agent, drain_id = world.drain_at(DrainState.REPORTING)
     world.application.set_state("FAILING")
@@ -481,31 +404,6 @@ def test_a_drained_driver_that_is_lost_before_it_is_looked_at_is_drained(world: 
     world.application.set_state("FAILED")
     world.application.await_suspend()
     world.await_phase("Drained")
-
-
-@pytest.mark.parametrize("after", ["Suspend", "Delete"])
-@pytest.mark.parametrize("changed", [False, True], ids=["restarted", "next version"])
-def test_a_complete_drain_that_waits_scales_down_what_was_drained_and_nothing_else(world: World, changed: bool, after: str) -> None:
-    """Its driver is restarted by Spark's operator, and held; or somebody applies the next version."""
-    agent, drain_id = world.complete_without_result(afterDrain=after)
-    if changed:
-        world.application.change(image="next")
-    uid = world.application.restart("spark-two")
-    if not changed:
-        agent.restarted("spark-two", uid)
-        agent.report(drain_id, DrainState.REPORTING)
-    world.free_result_name()
-    if not changed:
-        agent.drained(drain_id)
-        if after == "Suspend":
-            world.application.obey_suspend()
-    body = world.await_phase("Drained")
-    scaled = condition(body, "ScaledDown")
-    assert scaled is not None
-    assert scaled["reason"] == ("ApplicationResumed" if changed else "ApplicationSuspended" if after == "Suspend" else "ApplicationDeleted")
-    assert world.application.exists == (changed or after == "Suspend")
-    assert not changed or not world.application.suspended
-    assert world.config_map("drain-result")["data"]["report.json"]
 
 
 @pytest.mark.parametrize("cancel", [False, True])

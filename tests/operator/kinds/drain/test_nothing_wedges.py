@@ -1,6 +1,7 @@
 """What used to leave a drain without an end, or to end it with a lie."""
 
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -220,6 +221,24 @@ def test_an_application_that_is_resumed_without_its_request_is_not_suspended_aga
     assert scaled is not None
     assert scaled["reason"] == "ApplicationResumed"
     assert not world.application.suspended
+
+
+@pytest.mark.parametrize(
+    ("state", "ending"),
+    [(DrainState.STOPPING, ("Cancelled", "NotificationRemoved")), (DrainState.FLUSHING, ("Failed", "NotificationRemovedTooLate"))],
+)
+def test_nothing_is_stopped_by_force_without_its_request(own_world: World, state: DrainState, ending: tuple[str, str]) -> None:
+    """Somebody has removed it, and the deadline passes, while the operator is away."""
+    world = own_world
+    world.operator.start()
+    agent, drain_id = world.drain_at(state, timeoutSeconds=3, onTimeout="ForceStop")
+    world.operator.kill()
+    agent.channel.requests.write({drain_id: None})
+    time.sleep(3)
+    world.operator.start()
+    phase, reason = ending
+    assert succeeded(world.await_phase(phase)) == reason
+    assert world.untouched
 
 
 def test_a_complete_drain_that_keeps_its_application_needs_no_request(world: World) -> None:

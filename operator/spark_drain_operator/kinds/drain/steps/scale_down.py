@@ -77,13 +77,15 @@ def decide(
 
 
 def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
-    """Suspend or delete the application and wait for its pods."""
-    status, application, after = drain.status, drain.application, drain.spec.after_drain
+    """Suspend or delete the application and wait for its pods; one whose spec was changed since is not deleted."""
+    status, application = drain.status, drain.application
+    after = "Suspend" if drain.changed else drain.spec.after_drain
     left_over: tuple[PodName, ...] = ()
     if drain.replaced:
-        left_over = drain.adapter.executors(drain.namespace, status.run_id)
-        ends = application is not None and any(driver.alive and driver.run_id == status.seen_run_id for driver in application.drivers)
-        return _wait(drain, left_over) if left_over or ends else _resumed(drain)
+        left_over = drain.adapter.executors(drain.namespace, status.seen_run_id)
+        return _wait(drain, left_over) if left_over else _resumed(drain)
+    if drain.resumed and not _is_ignored(drain):
+        return _wait_for_its_operator(drain)
     if application is None or application.suspend_requested:
         # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
         pending = application is None
@@ -103,7 +105,7 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
         return DONE
     if action in (Action.SUSPEND, Action.DELETE):
         assert application is not None
-        if drain.notification is None and not forced and not application.deleted:  # nothing holds the driver
+        if drain.notification is None and not application.deleted:  # nothing holds the driver
             return removed(drain) if status.scale_down_time is None else _resumed(drain)
         if action is Action.DELETE:
             drain.adapter.delete(drain.namespace, application)
@@ -126,6 +128,23 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     return _wait(drain, left_over)
 
 
+def _is_ignored(drain: DrainPass) -> bool:
+    """Whether the application's own operator leaves the drained driver alone although the spec was changed."""
+    driver, application, since = drain.drained_driver, drain.application, drain.status.spec_changed_time
+    assert driver is not None
+    assert application is not None
+    assert since is not None
+    return application.activity is Activity.RUNNING and not driver.terminating and drain.now >= since + _QUIET
+
+
+def _wait_for_its_operator(drain: DrainPass) -> Waiting:
+    message = message_of(Reason.SPEC_CHANGED, seconds=round(_QUIET.total_seconds()))
+    drain.status.set(ConditionType.SCALED_DOWN, "False", Reason.SPEC_CHANGED, message)
+    if _is_late(drain):
+        drain.status.set(ConditionType.STALLED, "True", Reason.SPEC_CHANGED, message)
+    return Waiting(_POLL_SECONDS, message)
+
+
 def _resumed(drain: DrainPass) -> Outcome:
     drain.status.set(ConditionType.SCALED_DOWN, "True", Reason.APPLICATION_RESUMED, message_of(Reason.APPLICATION_RESUMED))
     return DONE
@@ -140,7 +159,7 @@ def _wait(drain: DrainPass, left_over: Sequence[PodName]) -> Waiting:
 
 
 def _is_late(drain: DrainPass) -> bool:
-    requested = drain.status.scale_down_time
+    requested = drain.status.scale_down_time or drain.status.spec_changed_time
     return requested is not None and drain.now >= requested + _PATIENCE
 
 

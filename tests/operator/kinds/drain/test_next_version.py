@@ -1,0 +1,215 @@
+"""A next version that is applied while a drain goes on or waits: what was drained is scaled down, and nothing else."""
+
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spark_drain_operator.clock import format_time, now
+from spark_drain_store import DrainState
+
+from tests.operator.conftest import World, condition
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["", "an executor is left"])
+def test_a_drained_application_that_is_resumed_before_the_drain_has_ended_is_left_alone(world: World, slow: bool) -> None:
+    """Its deadline passes, and an old report arrives."""
+    agent, drain_id = world.drained(timeoutSeconds=5, onTimeout="ForceStop")
+    world.application.await_suspend()
+    world.await_condition("ScaledDown", "WaitingForPods")
+    world.application.end_pods()
+    if slow:
+        world.application.add_executor("9", owned=False)
+    agent.report(drain_id, DrainState.STOPPING)
+    world.application.change(image="next", suspend=False)
+    world.application.start("spark-two")
+    if slow:
+        time.sleep(6)
+        assert world.drain()["status"]["phase"] == "ScalingDown"
+        world.application.end_pod("app-spark-one-exec-9")
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
+    assert body["status"]["run"]["id"] == "spark-one"
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize("reverted", ["before the status is written", "and v2 has ended"])
+def test_a_next_version_is_known_by_its_spec(own_world: World, reverted: str) -> None:
+    """The operator stands still after it has asked for the suspension."""
+    world = own_world
+    world.operator.start()
+    world.drained()
+    world.application.await_suspend()
+    world.operator.kill()
+    world.application.obey_suspend()
+    if reverted == "before the status is written":
+        world.patch_status(scaleDown=None)
+    world.application.change(image="next", suspend=False)
+    world.application.start("spark-two")
+    if reverted == "and v2 has ended":
+        world.application.end_pods()
+        world.application.set_state("FAILED")
+    world.operator.start()
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+def test_a_next_version_that_is_applied_while_the_drained_driver_is_held_is_left_alone(
+    own_world: World, after: str, tmp_path: Path
+) -> None:
+    world = own_world
+    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.REPORTING, afterDrain=after)
+    world.operator.kill()
+    agent.drained(drain_id)
+    world.application.change(image="next")
+    world.operator.start()
+    world.await_condition("ScaledDown", "SpecChanged")
+    world.application.restart("spark-two")
+    body = world.await_phase("Drained")
+    assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
+    assert not world.application.suspended
+    world.operator.stop()
+
+
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+@pytest.mark.parametrize("changed", [False, True], ids=["restarted", "next version"])
+def test_a_complete_drain_that_waits_scales_down_what_was_drained_and_nothing_else(world: World, changed: bool, after: str) -> None:
+    """Its driver is restarted by Spark's operator, and held; or somebody applies the next version."""
+    agent, drain_id = world.complete_without_result(afterDrain=after)
+    if changed:
+        world.application.change(image="next")
+    uid = world.application.restart("spark-two")
+    if not changed:
+        agent.restarted("spark-two", uid)
+        agent.report(drain_id, DrainState.REPORTING)
+    world.free_result_name()
+    if not changed:
+        agent.drained(drain_id)
+        if after == "Suspend":
+            world.application.obey_suspend()
+    body = world.await_phase("Drained")
+    scaled = condition(body, "ScaledDown")
+    assert scaled is not None
+    assert scaled["reason"] == ("ApplicationResumed" if changed else "ApplicationSuspended" if after == "Suspend" else "ApplicationDeleted")
+    assert world.application.exists == (changed or after == "Suspend")
+    assert not changed or not world.application.suspended
+    assert world.config_map("drain-result")["data"]["report.json"]
+
+
+def test_what_was_drained_in_time_is_drained_however_late_the_operator_is(own_world: World) -> None:
+    world = own_world
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.REPORTING, timeoutSeconds=6)
+    world.operator.kill()
+    agent.drained(drain_id)
+    time.sleep(7)
+    world.operator.start()
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+def test_a_changed_spec_that_its_operator_does_not_act_on_is_suspended(own_world: World, after: str, tmp_path: Path) -> None:
+    """Kubeflow compares specs with their types, may be told to ignore fields, or was away."""
+    world = own_world
+    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.FLUSHING, afterDrain=after)
+    world.application.change(driver={"coreLimit": "1000m"})
+    agent.drained(drain_id)
+    world.await_condition("ScaledDown", "SpecChanged")
+    assert not world.application.suspended
+    changed_for(world, 31)
+    world.application.obey_suspend()
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationSuspended"
+    world.operator.stop()
+
+
+def test_what_its_operator_neither_ends_nor_keeps_is_stalled(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    world.application.change(image="next")
+    world.application.set_state("INVALIDATING")
+    agent.drained(drain_id)
+    changed_for(world, 301)
+    assert world.await_condition("Stalled", "SpecChanged")["status"] == "True"
+    world.application.restart("spark-two")
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+
+
+def test_a_changed_spec_keeps_nothing_from_being_stopped_by_force(world: World) -> None:
+    world.drain_at(DrainState.STOPPING, timeoutSeconds=3, onTimeout="ForceStop")
+    world.application.change(driver={"coreLimit": "1000m"})
+    world.await_condition("ScaledDown", "SpecChanged")
+    changed_for(world, 31)
+    world.application.obey_suspend()
+    world.await_phase("ForceStopped")
+
+
+def test_empty_fields_that_a_webhook_adds_make_no_next_version(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    world.application.change(deps={}, restartPolicy={}, driver={"labels": {}}, volumes=[])
+    agent.drained(drain_id)
+    world.application.obey_suspend(seconds=15)
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationSuspended"
+
+
+def test_a_next_version_that_repeats_the_report_while_the_operator_is_away_is_left_alone(own_world: World) -> None:
+    world = own_world
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.REPORTING)
+    world.operator.kill()
+    agent.drained(drain_id)
+    world.application.change(image="next")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.drained(drain_id)
+    world.operator.start()
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+    assert not world.application.suspended
+
+
+def test_a_drained_driver_that_was_restarted_is_waited_for_before_the_next_version(world: World) -> None:
+    agent, drain_id = world.complete_without_result()
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.drained(drain_id)
+    eventually(lambda: world.drain()["status"]["application"]["runId"] == "spark-two", what="the restarted driver is seen")
+    world.application.change(image="next")
+    world.free_result_name()
+    world.await_condition("ScaledDown", "SpecChanged")
+    world.application.restart("spark-three")
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+
+
+def test_a_run_that_repeats_the_report_after_the_deadline_does_not_make_it_late(own_world: World) -> None:
+    world = own_world
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.REPORTING, timeoutSeconds=6)
+    world.operator.kill()
+    agent.drained(drain_id)
+    time.sleep(7)
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.report(drain_id, DrainState.REPORTING)
+    agent.drained(drain_id)
+    world.operator.start()
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+def changed_for(world: World, seconds: int) -> None:
+    """Have the change of the spec be so old."""
+    eventually(lambda: "specChangedAt" in world.drain()["status"]["application"], what="the change is noticed")
+    world.patch_status(application={"specChangedAt": format_time(now() - timedelta(seconds=seconds))})
+    world.patch_drain(metadata={"labels": {"touched": str(seconds)}})
+
+
+def scaled_down(body: dict[str, Any]) -> str:
+    found = condition(body, "ScaledDown")
+    assert found is not None
+    return str(found["reason"])
