@@ -52,6 +52,20 @@ def test_an_inherited_report_is_carried_on(runs: tuple[str, ...], expected: tupl
     assert (report.runs, report.sequence, report.driver_pod_uid, report.queries) == (expected, 8, "uid-2", inherited.queries)
 
 
+def test_a_run_that_inherits_a_drained_report_was_not_later_for_that() -> None:
+    channel, _, _ = fickle_channel()
+    Reporter(channel, replace(ME, run_id="run-1"), "u", None).change(state=DrainState.DRAINED)
+    first = stored(channel)
+    assert first.drained_at == first.updated_at
+    again = Reporter(channel, ME, "u", first)
+    for state in (DrainState.REPORTING, DrainState.DRAINED):
+        again.change(state=state)
+    last = stored(channel)
+    assert (last.drained_at, last.runs) == (first.drained_at, ("run-1", "run-2"))
+    again.change(state=DrainState.STALLED)
+    assert stored(channel).drained_at is None, "it is not drained any more"
+
+
 def test_what_could_not_be_written_is_written_later_as_it_is_then() -> None:
     channel, _, reports = fickle_channel()
     reporter = Reporter(channel, ME, "u", None)
@@ -157,7 +171,7 @@ def test_reports_of_ended_drains_make_room() -> None:
     """Many small reports fill the store as well: those whose notifications are gone may go, those that somebody still reads may not."""
     channel, requests, reports = fickle_channel()
     for name in ("read", "over"):
-        report = DrainReport(drain_id=name, runs=("run-1",), state=DrainState.DRAINED, updated_at=datetime.now(UTC), message="m" * 523_900)
+        report = DrainReport(drain_id=name, runs=("run-1",), state=DrainState.DRAINED, updated_at=datetime.now(UTC), message="m" * 523_800)
         reports.write({f"drain-v1.{name}": report.to_json()})
     requests.write({"drain-v1.read": "{}"})
     assert Reporter(channel, ME, "u", None).change(state=DrainState.DRAINED, queries=large(3, 100))
