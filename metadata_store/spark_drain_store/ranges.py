@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["count_ids", "expand_ranges", "format_ranges", "parse_ranges"]
+__all__ = ["count_ids", "expand_ranges", "format_ranges", "is_executor_id", "parse_ranges"]
 
 _MOST_DIGITS = 18  # fits into 64 bits
 
@@ -12,7 +12,7 @@ def format_ranges(ids: Iterable[str]) -> str:
     numbers: list[int] = []
     others: list[str] = []
     for item in set(ids):
-        if _is_id(item):
+        if is_executor_id(item):
             numbers.append(int(item))
         else:
             others.append(item)
@@ -33,12 +33,13 @@ def parse_ranges(ranges: str) -> list[tuple[int, int]]:
     pairs = []
     for part in ranges.split(","):
         first, _, last = part.strip().partition("-")
-        if _is_id(first) and (not last or _is_id(last)):
+        if is_executor_id(first) and (not last or is_executor_id(last)):
             pairs.append((int(first), int(last or first)))
     return pairs
 
 
-def _is_id(text: str) -> bool:
+def is_executor_id(text: str) -> bool:
+    """Return whether a text is a number that Spark may have given to an executor."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 

@@ -80,6 +80,11 @@ class World:
     def delete_drain(self, name: str = "drain") -> None:
         self.client.request("DELETE", f"{DRAINS.format(self.namespace)}/{name}")
 
+    @property
+    def requests(self) -> list[str]:
+        """The requests of the operator, kopf's watches aside, as its own log tells them."""
+        return [line for line in self.operator.log().splitlines() if "spark_drain_store.kube_client: " in line]
+
     def drain_is_gone(self, name: str = "drain") -> bool:
         try:
             self.drain(name)

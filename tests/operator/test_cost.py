@@ -1,18 +1,16 @@
 """What a drain costs the API server."""
 
+import time
+
 import pytest
 from spark_drain_store import DrainState
 
 from tests.operator.conftest import World
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
-
-
-def requests(world: World) -> list[str]:
-    """Return the requests of the operator, kopf's watches aside, as its own log tells them."""
-    return [line for line in world.operator.log().splitlines() if "spark_drain_store.kube_client: " in line]
 
 
 def cost(world: World, name: str, executors: int) -> list[str]:
@@ -21,7 +19,7 @@ def cost(world: World, name: str, executors: int) -> list[str]:
     uid = application.create().start(f"spark-{name}", executors=executors)
     agent = ScriptedAgent(world.client, world.namespace, f"spark-{name}", uid, name)
     reference = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": name}
-    before = len(requests(world))
+    before = len(world.requests)
     drain_id = world.create_drain(name, applicationRef=reference)
     agent.await_notification()
     for state, phase in ((DrainState.ACKNOWLEDGED, "Acknowledged"), (DrainState.FLUSHING, "Flushing"), (DrainState.REPORTING, "Reporting")):
@@ -29,7 +27,7 @@ def cost(world: World, name: str, executors: int) -> list[str]:
         world.await_phase(phase, name)
     agent.drained(drain_id, executors=f"1-{executors}", executors_expected=executors)
     application.await_suspend()
-    spent = requests(world)[before:]
+    spent = world.requests[before:]
     application.obey_suspend()
     world.await_phase("Drained", name)
     return spent
@@ -48,3 +46,18 @@ def test_requests_do_not_grow_with_executors_and_not_with_earlier_drains(own_wor
     assert abs(len(large) - len(small)) <= 12, (small, large)
     assert executor_lists(large) <= executor_lists(small) + 1
     assert len(large) <= 90
+
+
+def test_a_drain_that_waits_for_a_plan_is_looked_at_now_and_then(own_world: World) -> None:
+    world = own_world
+    world.operator.start()
+    agent = world.run_application()
+    plan = world.create_drain("plan", execution="PlanOnly")
+    agent.await_notification()
+    world.create_drain("second")
+    world.await_condition("Accepted", "WaitingForPlan", "second")
+    before = len(world.requests)
+    time.sleep(6)
+    assert len(world.requests) - before < 12
+    agent.report(plan, DrainState.ACKNOWLEDGED, reason="Planned")
+    eventually(lambda: [*agent.notifications()] not in ([], [plan]), seconds=10, what="the second one is asked")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from spark_drain_operator.clock import later
 from spark_drain_operator.engine.conditions import FINISHED, RECONCILING, STALLED, SUCCEEDED
 from spark_drain_operator.engine.status import Ending, Status
 
@@ -25,4 +26,4 @@ def seconds_to_live(ttl: int | None, completion: datetime | None, now: datetime)
     """Return after how many seconds the finished object is to be deleted; None is never."""
     if ttl is None or completion is None:
         return None
-    return max(0.0, (completion + timedelta(seconds=ttl) - now).total_seconds())
+    return max(0.0, (later(completion, ttl) - now).total_seconds())

@@ -134,9 +134,11 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
             status.set(ConditionType.STALLED, "True", Reason.MALFORMED_REPORT, malformed)
 
     def seconds_to_limit(self, current: DrainPass) -> float | None:
-        """See `Kind.seconds_to_limit`; a drain that is being withdrawn has none, nor has one that was done in time."""
+        """See `Kind.seconds_to_limit`; a drain that its agent is to withdraw has none, nor has one that was done in time."""
         limits = limits_of(current.spec, current.status, current_driver(current.application), current.report)
-        if current.status.withdrawal is not None or kept(limits, current.report, current.now):
+        wish = current.status.withdrawal
+        withdrawing = wish is not None and wish.reason != Reason.WITHDRAWAL_TOO_LATE
+        if withdrawing or kept(limits, current.report, current.now):
             return None  # the steps say when to look again
         return next_limit(limits, current.now)
 

@@ -121,10 +121,10 @@ class DrainPass:
         return self.resumed and self.drained_driver is None
 
     def see_driver(self) -> None:
-        """Remember what the driver that lives now was started with; once the agent has drained, another spec is a next version's."""
+        """Remember what the driver that lives now was started with; once that is drained, or to be stopped, another spec is a next version's."""
         driver, status = current_driver(self.application), self.status
         if self.application is not None and driver is not None and driver.run_id != status.seen_run_id:
-            done = self.complete or status.scale_down_time is not None
+            done = self.complete or status.forced or status.scale_down_time is not None
             done = done or (self.report is not None and self.report.state is DrainState.DRAINED)
             if not done or status.spec_digest in ("", self.application.spec_digest):
                 status.seen_run_id, status.spec_digest = driver.run_id, self.application.spec_digest

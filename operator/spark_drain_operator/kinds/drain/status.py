@@ -93,6 +93,11 @@ class DrainStatus(Status):
         """Whether an agent has ever reported: each report fills the progress."""
         return bool(self.progress)
 
+    @property
+    def forced(self) -> bool:
+        """Whether the application is to be stopped by force."""
+        return self.withdrawal is not None and self.withdrawal.phase is Phase.FORCE_STOPPED
+
     def as_object(self) -> dict[str, Any]:
         """Return the form of the API, without what is not known."""
         status: dict[str, Any] = {

@@ -66,6 +66,14 @@ def test_a_deadline_that_was_kept_brings_no_pass_forward(state: str, done: float
     assert DrainKind.seconds_to_limit(kind, current) == seconds
 
 
+@pytest.mark.parametrize(("reason", "seconds"), [("CancelRequested", None), ("WithdrawalTooLate", 5.0)])
+def test_a_wish_that_came_too_late_lifts_no_deadline(reason: str, seconds: float | None) -> None:
+    asked = status(start_time=at(-90), withdrawal=Ending(Phase.CANCELLED, reason, ""))
+    current: Any = SimpleNamespace(spec=spec(timeout=95), status=asked, application=None, report=None, now=NOW)
+    kind: Any = None
+    assert DrainKind.seconds_to_limit(kind, current) == seconds
+
+
 BEGUN = {"drain_id": "mine", "start_time": at(-100)}
 WISH = Ending(Phase.CANCELLED, "CancelRequested", "spec.cancel was set")
 

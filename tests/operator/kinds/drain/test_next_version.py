@@ -153,6 +153,22 @@ def test_a_changed_spec_keeps_nothing_from_being_stopped_by_force(world: World) 
     world.await_phase("ForceStopped")
 
 
+def test_a_next_version_is_not_stopped_by_force_in_place_of_the_one_that_was(own_world: World) -> None:
+    """The operator is killed between the suspension and the next write of the status."""
+    world = own_world
+    world.operator.start()
+    world.drain_at(DrainState.STOPPING, timeoutSeconds=3, onTimeout="ForceStop")
+    world.application.await_suspend()
+    world.operator.kill()
+    world.patch_status(scaleDown=None)
+    world.application.obey_suspend()
+    world.application.change(image="next", suspend=False)
+    world.application.start("spark-two")
+    world.operator.start()
+    world.await_phase("ForceStopped")
+    assert not world.application.suspended
+
+
 def test_empty_fields_that_a_webhook_adds_make_no_next_version(world: World) -> None:
     agent, drain_id = world.drain_at(DrainState.FLUSHING)
     world.application.change(deps={}, restartPolicy={}, driver={"labels": {}}, volumes=[])

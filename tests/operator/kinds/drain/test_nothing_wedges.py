@@ -360,6 +360,7 @@ def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world:
         {"outcome": {"phase": "Done", "reason": "x", "message": "y"}},
         {"withdrawal": {"reason": "x"}},
         {"startTime": "0000-01-01T10:00:00Z"},
+        {"startTime": "9999-12-31T23:59:59Z"},
     ],
     ids=str,
 )
@@ -369,6 +370,33 @@ def test_a_status_that_was_written_by_hand_holds_nothing(world: World, written: 
     agent.drain(drain_id)
     world.application.obey_suspend()
     world.await_phase("Drained")
+    assert "defect" not in world.operator.log()
+
+
+def test_a_time_at_the_end_of_all_years_holds_no_scaling_down(world: World) -> None:
+    world.drained()
+    world.application.await_suspend()
+    world.await_condition("ScaledDown", "WaitingForPods")
+    world.patch_status(scaleDown={"requestedAt": "9999-12-31T23:59:59Z"})
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+    assert "defect" not in world.operator.log()
+
+
+def test_what_was_answered_and_lost_is_looked_at_now_and_then_and_has_a_deadline(own_world: World) -> None:
+    """The condition that says that the agent has answered was lost too."""
+    world = own_world
+    world.operator.start()
+    agent = world.run_application()
+    world.create_drain(acknowledgeTimeoutSeconds=2, timeoutSeconds=8)
+    agent.await_notification()
+    world.patch_status(progress={"queries": "0/1"})
+    world.patch_drain(metadata={"labels": {"any": "change"}})
+    eventually(lambda: "startTime" in world.drain()["status"], what="its deadline is set")
+    before = len(world.requests)
+    time.sleep(5)
+    assert len(world.requests) - before < 50
+    assert succeeded(world.await_phase("TimedOut")) == "DeadlineExceeded"
 
 
 def test_a_drain_that_was_ended_by_hand_leaves_no_request(world: World) -> None:

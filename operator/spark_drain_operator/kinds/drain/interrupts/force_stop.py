@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, ended
+from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.kinds.drain.steps.scale_down import scale_down
 
 __all__ = ["run"]
 
 
 def run(drain: DrainPass) -> Outcome:
-    """Suspend the application undrained; the ending never says Drained."""
+    """Suspend the application undrained; the ending never says Drained.
+
+    Only once the stored status says so: a restart must not take the next version for what was to be stopped.
+    """
     ending = drain.status.withdrawal
-    if ending is None or ending.phase is not Phase.FORCE_STOPPED or drain.unreadable:
+    if ending is None or not drain.status.forced or drain.unreadable:
         return DONE
+    if not DrainStatus.read(drain.body, drain.now).forced:
+        return Waiting(0.0, ending.message)
     if drain.application is None and not drain.status.conditions.is_true(ConditionType.SCALED_DOWN):
         ref = drain.spec.application
         return ended(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))

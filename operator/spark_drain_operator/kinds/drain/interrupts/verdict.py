@@ -40,7 +40,7 @@ def decide(
     if status.application_uid and not unreadable and (application is None or application.uid != status.application_uid):
         ref = spec.application
         return Ending(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))
-    if status.withdrawal is not None and status.withdrawal.phase is Phase.FORCE_STOPPED:
+    if status.forced:
         return None
     over = application is not None and application.will_not_run
     if report is None:

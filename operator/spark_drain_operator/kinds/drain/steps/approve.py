@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from enum import Enum
 
 from spark_drain_store import DrainReport, DrainState, reasons
 
+from spark_drain_operator.clock import later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import Phase
@@ -49,7 +49,7 @@ def run(drain: DrainPass) -> Outcome:
             status.start_time = status.start_time or drain.now
             if not report.state.beyond_return:
                 drain.update_notification(
-                    deadline=status.start_time + timedelta(seconds=drain.spec.timeout),
+                    deadline=later(status.start_time, drain.spec.timeout),
                     approved=drain.spec.approved,
                 )
     return DONE

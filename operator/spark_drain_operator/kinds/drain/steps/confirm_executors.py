@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import accumulate
 
 from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, DrainReport, DrainState, ExecutorState
-from spark_drain_store.ranges import parse_ranges
+from spark_drain_store.ranges import is_executor_id, parse_ranges
 
 from spark_drain_operator.applications.protocol import Application
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
@@ -65,7 +65,7 @@ def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
     cut = len(report.executor_exceptions) >= MOST_EXECUTOR_EXCEPTIONS
     silent = {exception.id for exception in report.executor_exceptions} - excepted
     highest = max(
-        [last for _, last in drained] + [int(item.id) for item in report.executor_exceptions if item.id.isdigit()],
+        [last for _, last in drained] + [int(item.id) for item in report.executor_exceptions if is_executor_id(item.id)],
         default=-1,
     )
     drained.sort()
@@ -73,9 +73,9 @@ def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
     reach = list(accumulate((last for _, last in drained), max))
     missing = []
     for executor in live:
-        before = bisect_right(starts, int(executor)) if executor.isdigit() else 0
+        before = bisect_right(starts, int(executor)) if is_executor_id(executor) else 0
         known = before > 0 and int(executor) <= reach[before - 1]
-        newer = executor.isdigit() and complete and executor not in silent and (not cut or int(executor) > highest)
+        newer = is_executor_id(executor) and complete and executor not in silent and (not cut or int(executor) > highest)
         if not known and executor not in excepted and not newer:
             missing.append(executor)
     return sorted(missing, key=lambda text: (len(text), text))

@@ -129,7 +129,7 @@ def run(drain: DrainPass) -> Outcome:
         case Action.WAIT_FOR_PLAN:
             message = message_of(Reason.WAITING_FOR_PLAN, other=_name_of(drain, decision.other))
             status.set(ConditionType.ACCEPTED, "Unknown", Reason.WAITING_FOR_PLAN, message)
-            return Waiting(_POLL_SECONDS, message)
+            return Waiting(drain.settings.resync_seconds, message)  # its end is seen in the ConfigMaps
         case Action.STALE:
             message = message_of(Reason.STALE_RUN_ID, wanted=drain.spec.run_id, found=driver.run_id if driver else "")
             return ended(Phase.REJECTED, Reason.STALE_RUN_ID, message)

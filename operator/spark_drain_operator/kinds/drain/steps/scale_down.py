@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
-from spark_drain_operator.clock import format_time
+from spark_drain_operator.clock import format_time, later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
@@ -17,8 +17,7 @@ from spark_drain_operator.storage.pods import PodName
 
 __all__ = ["Action", "decide", "run", "scale_down"]
 
-_QUIET = timedelta(seconds=30)
-_PATIENCE = timedelta(seconds=300)
+_QUIET_SECONDS, _PATIENCE_SECONDS = 30, 300
 _POLL_SECONDS = 2.0  # executor pods are not watched
 _SHOWN = 5
 
@@ -71,7 +70,8 @@ def decide(
     if application.activity is Activity.SUSPENDED and application.drivers:
         return Action.WAIT
     # Suspended while its operator was submitting: the driver pod of that submission appears ten seconds later.
-    if requested is not None and requested_in not in ("RUNNING", "SUSPENDED", "COMPLETED", "FAILED") and now < requested + _QUIET:
+    quiet = requested is None or requested_in in ("RUNNING", "SUSPENDED", "COMPLETED", "FAILED")
+    if requested is not None and not quiet and now < later(requested, _QUIET_SECONDS):
         return Action.WAIT
     return Action.DONE
 
@@ -134,11 +134,11 @@ def _is_ignored(drain: DrainPass) -> bool:
     assert driver is not None
     assert application is not None
     assert since is not None
-    return application.activity is Activity.RUNNING and not driver.terminating and drain.now >= since + _QUIET
+    return application.activity is Activity.RUNNING and not driver.terminating and drain.now >= later(since, _QUIET_SECONDS)
 
 
 def _wait_for_its_operator(drain: DrainPass) -> Waiting:
-    message = message_of(Reason.SPEC_CHANGED, seconds=round(_QUIET.total_seconds()))
+    message = message_of(Reason.SPEC_CHANGED, seconds=_QUIET_SECONDS)
     drain.status.set(ConditionType.SCALED_DOWN, "False", Reason.SPEC_CHANGED, message)
     if _is_late(drain):
         drain.status.set(ConditionType.STALLED, "True", Reason.SPEC_CHANGED, message)
@@ -160,7 +160,7 @@ def _wait(drain: DrainPass, left_over: Sequence[PodName]) -> Waiting:
 
 def _is_late(drain: DrainPass) -> bool:
     requested = drain.status.scale_down_time or drain.status.spec_changed_time
-    return requested is not None and drain.now >= requested + _PATIENCE
+    return requested is not None and drain.now >= later(requested, _PATIENCE_SECONDS)
 
 
 def _waiting_message(application: Application | None, left_over: Sequence[PodName]) -> str:

@@ -50,6 +50,7 @@ def test_confirm_driver(seen: Application | None, given: DrainReport, expected: 
         ("1-2", 3, [], ["3"], ["3"]),
         ("", 0, [], ["1"], []),
         ("1-2", 2, [], ["driver"], ["driver"]),
+        ("1-2", 2, [("²", "Gone")], ["1", "²", "9" * 5000], ["9" * 5000]),
         ("nonsense", 1, [], ["10", "9"], ["9", "10"]),
     ],
 )
