@@ -121,12 +121,15 @@ class DrainPass:
         return self.resumed and self.drained_driver is None
 
     def see_driver(self) -> None:
-        """Remember what the driver that lives now was started with; once that is drained, or to be stopped, another spec is a next version's."""
-        driver, status = current_driver(self.application), self.status
+        """Remember what the driver that lives now was started with.
+
+        Once that one is drained, or to be stopped, another spec is a next version's.
+        """
+        driver, status, report = current_driver(self.application), self.status, self.report
+        drained = report is not None and (report.state is DrainState.DRAINED or report.drained_at is not None)
+        over = drained or self.complete or status.forced or status.scale_down_time is not None
         if self.application is not None and driver is not None and driver.run_id != status.seen_run_id:
-            done = self.complete or status.forced or status.scale_down_time is not None
-            done = done or (self.report is not None and self.report.state is DrainState.DRAINED)
-            if not done or status.spec_digest in ("", self.application.spec_digest):
+            if not over or status.spec_digest in ("", self.application.spec_digest):
                 status.seen_run_id, status.spec_digest = driver.run_id, self.application.spec_digest
         status.spec_changed_time = (status.spec_changed_time or self.now) if self.resumed else None
 

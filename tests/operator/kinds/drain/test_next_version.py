@@ -185,8 +185,10 @@ def test_a_next_version_that_repeats_the_report_while_the_operator_is_away_is_le
     agent.drained(drain_id)
     world.application.change(image="next")
     agent.restarted("spark-two", world.application.restart("spark-two"))
-    agent.drained(drain_id)
+    agent.report(drain_id, DrainState.REPORTING)
     world.operator.start()
+    eventually(lambda: world.drain()["status"]["run"]["id"] == "spark-two", what="its report is seen")
+    agent.drained(drain_id)
     assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
     assert not world.application.suspended
 
