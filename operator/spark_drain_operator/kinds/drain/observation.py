@@ -125,12 +125,13 @@ class DrainPass:
 
         Once that one is drained, or to be stopped, another spec is a next version's.
         """
-        driver, status, report = current_driver(self.application), self.status, self.report
+        application, status, report = self.application, self.status, self.report
+        driver = current_driver(application)
         drained = report is not None and (report.state is DrainState.DRAINED or report.drained_at is not None)
         over = drained or self.complete or status.forced or status.scale_down_time is not None
-        if self.application is not None and driver is not None and driver.run_id != status.seen_run_id:
-            if not over or status.spec_digest in ("", self.application.spec_digest):
-                status.seen_run_id, status.spec_digest = driver.run_id, self.application.spec_digest
+        new = driver is not None and driver.run_id != status.seen_run_id
+        if application is not None and driver is not None and new and not (over and self.changed):
+            status.seen_run_id, status.spec_digest = driver.run_id, application.spec_digest
         status.spec_changed_time = (status.spec_changed_time or self.now) if self.resumed else None
 
     @property
