@@ -41,7 +41,7 @@ def run(run_id: str) -> SparkInternals:
     return cast(SparkInternals, _Run(run_id))
 
 
-def test_a_claim_keeps_changing_and_is_gone_when_released(tmp_path: Path) -> None:
+def test_a_lease_keeps_changing_and_is_gone_when_released(tmp_path: Path) -> None:
     files = files_in(tmp_path)
     mine = acquire_lease(files, run("one"))
     before = heartbeat(files)
@@ -78,7 +78,7 @@ def test_what_a_dead_run_left_is_void_after_a_while_and_ones_own_at_once(tmp_pat
     assert (time.monotonic() - begun >= SECONDS) is ("gone" in left)
 
 
-def test_a_damaged_claim_is_waited_for_like_any_other(tmp_path: Path) -> None:
+def test_a_damaged_lease_is_waited_for_like_any_other(tmp_path: Path) -> None:
     files = files_in(tmp_path)
     files.write("_drain/lease", "half a lea")
     acquire_lease(files, run("two")).release()
@@ -86,7 +86,7 @@ def test_a_damaged_claim_is_waited_for_like_any_other(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("seconds", ["1e12", "Infinity", "NaN", "-1", "1" + "0" * 400])
-def test_no_claim_is_waited_for_longer_than_one_may_last(tmp_path: Path, seconds: str) -> None:
+def test_no_lease_is_waited_for_longer_than_one_may_last(tmp_path: Path, seconds: str) -> None:
     files = files_in(tmp_path)
     files.write("_drain/lease", f'{{"run": "gone", "seconds": {seconds}}}')
     acquire_lease(files, run("two")).release()
@@ -115,7 +115,7 @@ class _NotAtomic(Folder):
         super().write(name, text)
 
 
-def test_a_beat_that_is_being_replaced_is_not_taken_for_a_release(tmp_path: Path) -> None:
+def test_a_heartbeat_that_is_being_replaced_is_not_taken_for_a_release(tmp_path: Path) -> None:
     files = cast(CheckpointFiles, _NotAtomic(tmp_path))
     first = acquire_lease(files, run("one"))
     for _ in range(20):
