@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from spark_drain_operator.engine.events import Event
 from spark_drain_operator.engine.outcome import Outcome
 from spark_drain_operator.engine.status import BasePhase, Ending, Status
-from spark_drain_operator.engine.story import Told
 from spark_drain_operator.storage.own_objects import Resource
 
 __all__ = ["InvalidSpecError", "Kind", "Spec"]
@@ -98,5 +98,5 @@ class Kind(ABC, Generic[SpecT, StatusT, PassT]):
         """Make those conditions final that only this kind has."""
 
     @abstractmethod
-    def story(self, before: StatusT, after: StatusT) -> list[Told]:
-        """Return the Events of one pass, in order; see `spark_drain_operator.engine.story.story`."""
+    def events(self, before: StatusT, after: StatusT) -> list[Event]:
+        """Return the Events of one pass, in order; see `spark_drain_operator.engine.events.events_of`."""

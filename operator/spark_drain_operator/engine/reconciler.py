@@ -164,7 +164,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             written = self._objects.write_status(body, wanted)
             if written is None:
                 return None
-            for event in self._kind.story(before, status):
+            for event in self._kind.events(before, status):
                 self._cluster.events.record(written, *event)
                 _log.info("%s/%s: %s: %s", body["metadata"]["namespace"], body["metadata"]["name"], event.reason, event.message)
             body = written

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from spark_drain_operator.engine.conditions import ACCEPTED, FINISHED, RECONCILING, STALLED, SUCCEEDED, Condition, Conditions
+from spark_drain_operator.engine.events import Event, events_of
 from spark_drain_operator.engine.kind import InvalidSpecError, Kind
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.engine.reconciler import FORCE_DELETE, Reconciler
 from spark_drain_operator.engine.status import BasePhase, Ending, Status
-from spark_drain_operator.engine.story import Told, story
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.own_objects import GROUP, UID, Resource
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError
@@ -116,8 +116,8 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     def conclude(self, status: ErrandStatus, ending: Ending) -> None:
         pass
 
-    def story(self, before: ErrandStatus, after: ErrandStatus) -> list[Told]:
-        return story(before, after, ())
+    def events(self, before: ErrandStatus, after: ErrandStatus) -> list[Event]:
+        return events_of(before, after, ())
 
 
 @dataclass

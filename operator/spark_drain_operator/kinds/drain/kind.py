@@ -10,11 +10,12 @@ from spark_drain_store.kube_client import ApiError
 
 from spark_drain_operator.applications import adapters, find_adapter
 from spark_drain_operator.applications.protocol import current_driver
+from spark_drain_operator.engine.events import Event
 from spark_drain_operator.engine.kind import Kind
 from spark_drain_operator.engine.outcome import Outcome
 from spark_drain_operator.engine.status import Ending
-from spark_drain_operator.engine.story import Told
 from spark_drain_operator.kinds.drain import progress
+from spark_drain_operator.kinds.drain.events import events_of
 from spark_drain_operator.kinds.drain.interrupts import INTERRUPTS
 from spark_drain_operator.kinds.drain.limits import kept, limits_of, next_limit, overdue
 from spark_drain_operator.kinds.drain.messages import Messages, forget_notification
@@ -25,7 +26,6 @@ from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.kinds.drain.steps import COMPLETE_STEPS, LAST_STEPS, STEPS
-from spark_drain_operator.kinds.drain.story import story
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 
@@ -151,6 +151,6 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
         """See `Kind.conclude`."""
         settle(status, ending)
 
-    def story(self, before: DrainStatus, after: DrainStatus) -> list[Told]:
-        """See `Kind.story`."""
-        return story(before, after)
+    def events(self, before: DrainStatus, after: DrainStatus) -> list[Event]:
+        """See `Kind.events`."""
+        return events_of(before, after)

@@ -6,10 +6,10 @@ import pytest
 from spark_drain_operator.engine.activity import mark_active
 from spark_drain_operator.engine.ending import conclude
 from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.kinds.drain.events import events_of
 from spark_drain_operator.kinds.drain.phases import mark_pending, settle
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason
 from spark_drain_operator.kinds.drain.status import DrainStatus
-from spark_drain_operator.kinds.drain.story import story
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ def test_every_end_is_final(phase: Phase, succeeded: str, stalled: str) -> None:
     assert found[ConditionType.STALLED] == stalled
     assert found[ConditionType.RECONCILING] == "False"
     kind = "Normal" if phase.successful else "Warning"
-    assert [tuple(told) for told in story(before, after)] == [(kind, str(phase), "because")]
+    assert [tuple(event) for event in events_of(before, after)] == [(kind, str(phase), "because")]
 
 
 @pytest.mark.parametrize(

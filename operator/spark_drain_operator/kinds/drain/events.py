@@ -1,13 +1,13 @@
-"""Which changes of a drain's status are told as Events."""
+"""Which changes of a drain's status make Events."""
 
 from __future__ import annotations
 
-from spark_drain_operator.engine.story import Told
-from spark_drain_operator.engine.story import story as story_of_conditions
+from spark_drain_operator.engine.events import Event
+from spark_drain_operator.engine.events import events_of as events_of_conditions
 from spark_drain_operator.kinds.drain.reasons import Reason
 from spark_drain_operator.kinds.drain.status import DrainStatus
 
-__all__ = ["story"]
+__all__ = ["events_of"]
 
 _WARNINGS = frozenset(
     {
@@ -24,11 +24,11 @@ _WARNINGS = frozenset(
 )
 
 
-def story(before: DrainStatus, after: DrainStatus) -> list[Told]:
+def events_of(before: DrainStatus, after: DrainStatus) -> list[Event]:
     """Return the Events of one pass, in order."""
-    told = story_of_conditions(before, after, _WARNINGS)
+    found = events_of_conditions(before, after, _WARNINGS)
     asked, asks = before.withdrawal, after.withdrawal
     if asks is not None and (asked is None or asked.reason != asks.reason):
         too_late = asks.reason == Reason.WITHDRAWAL_TOO_LATE
-        told.append(Told("Warning" if too_late else "Normal", asks.reason if too_late else "Withdrawing", asks.message))
-    return told
+        found.append(Event("Warning" if too_late else "Normal", asks.reason if too_late else "Withdrawing", asks.message))
+    return found

@@ -1,4 +1,4 @@
-"""Which changes of the status are told as Events."""
+"""Which changes of the status make Events."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from spark_drain_operator.engine.conditions import (
 )
 from spark_drain_operator.engine.status import Status
 
-__all__ = ["Told", "story"]
+__all__ = ["Event", "events_of"]
 
 
-class Told(NamedTuple):
+class Event(NamedTuple):
     """One Event: type, reason, message."""
 
     type: str
@@ -33,19 +33,19 @@ _QUIET_REASONS = frozenset({NOT_YET, IN_PROGRESS, NOT_STALLED})
 _SILENT_TYPES = frozenset({SUCCEEDED, RECONCILING})
 
 
-def _told(condition: Condition, after: Status, warnings: Container[str]) -> Told | None:
+def _event_of(condition: Condition, after: Status, warnings: Container[str]) -> Event | None:
     if condition.type in _SILENT_TYPES or condition.reason in _QUIET_REASONS:
         return None
     if condition.type == FINISHED:
-        return Told("Normal" if after.phase.successful else "Warning", condition.reason, condition.message)
+        return Event("Normal" if after.phase.successful else "Warning", condition.reason, condition.message)
     if condition.type == STALLED and condition.status != "True":
         return None
     kind = "Warning" if condition.reason in warnings else "Normal"
     reason = condition.type if condition.status == "True" and condition.type != STALLED else condition.reason
-    return Told(kind, str(reason), condition.message)
+    return Event(kind, str(reason), condition.message)
 
 
-def story(before: Status, after: Status, warnings: Container[str]) -> list[Told]:
+def events_of(before: Status, after: Status, warnings: Container[str]) -> list[Event]:
     """Return the Events that the conditions of one pass are worth, in order.
 
     Parameters
@@ -53,14 +53,14 @@ def story(before: Status, after: Status, warnings: Container[str]) -> list[Told]
     before, after
         The status as it was read, and as it is written.
     warnings
-        Reasons that are told as a Warning.
+        Reasons of Warnings.
     """
-    told: list[Told] = []
+    found: list[Event] = []
     for condition in after.conditions.changed_since(before.conditions):
-        # The end is told once, by Finished, not again by the conditions that it settles.
+        # The end makes one Event, by Finished, not again by the conditions that it settles.
         if after.finished and condition.type in (ACCEPTED, STALLED):
             continue
-        event = _told(condition, after, warnings)
-        if event is not None and event not in told:
-            told.append(event)
-    return told
+        event = _event_of(condition, after, warnings)
+        if event is not None and event not in found:
+            found.append(event)
+    return found
