@@ -61,7 +61,7 @@ class ScriptedAgent:
             drain_id=drain_id,
             runs=self.runs,
             state=state,
-            updated_at=datetime.now(UTC),
+            updated_at=fields.pop("updated_at", None) or datetime.now(UTC),
             sequence=self.sequence,
             driver_pod_uid=self.pod_uid,
             driver_pod_name="app-driver",

@@ -13,6 +13,8 @@ __all__ = ["DelayedQueue"]
 
 Key = TypeVar("Key", bound=Hashable)
 
+_LONGEST_WAIT = 3600.0
+"""Seconds; what is due in the year 9999 is more than a thread may wait."""
 
 _SHARES = (0, 0, 1, 0, 0, 1, 0, 2)
 """Whose turn it is, by rank among those that wait: the most urgent mostly, but not always."""
@@ -108,7 +110,7 @@ class DelayedQueue(Generic[Key]):
                 if key is not None:
                     self._working.add(key)
                     return key
-                self._changed.wait(self._waiting[0][0] - self._clock() if self._waiting else None)
+                self._changed.wait(min(self._waiting[0][0] - self._clock(), _LONGEST_WAIT) if self._waiting else None)
             return None
 
     def _take(self) -> Key | None:

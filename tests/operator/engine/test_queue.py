@@ -1,7 +1,9 @@
 """A key waits once, and no two workers have it."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from spark_drain_operator.engine.queue import DelayedQueue
 
 
@@ -103,3 +105,14 @@ def test_urgency_does_not_shorten_a_delay() -> None:
     assert queue.get() == "now"
     clock.now = 5.0
     assert queue.get() == "late"
+
+
+def test_what_is_due_in_thousands_of_years_is_waited_for() -> None:
+    queue: DelayedQueue[str] = DelayedQueue()
+    queue.add("late", 2.5e11)
+    with ThreadPoolExecutor(1) as pool:
+        taken = pool.submit(queue.get)
+        with pytest.raises(TimeoutError):
+            taken.result(0.2)
+        queue.add("now")
+        assert taken.result(10) == "now"

@@ -17,7 +17,7 @@ from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain import progress
 from spark_drain_operator.kinds.drain.events import events_of
 from spark_drain_operator.kinds.drain.interrupts import INTERRUPTS
-from spark_drain_operator.kinds.drain.limits import kept, limits_of, next_limit, overdue
+from spark_drain_operator.kinds.drain.limits import Limits, kept, limits_of, next_limit, overdue
 from spark_drain_operator.kinds.drain.messages import Messages, forget_notification
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.phases import mark_pending, phase_of, settle
@@ -137,9 +137,12 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
         """See `Kind.seconds_to_limit`; a drain that its agent is to withdraw has none, nor has one that was done in time."""
         limits = limits_of(current.spec, current.status, current_driver(current.application), current.report)
         wish = current.status.withdrawal
-        withdrawing = wish is not None and wish.reason != Reason.WITHDRAWAL_TOO_LATE
-        if withdrawing or kept(limits, current.report, current.now):
+        if wish is not None and wish.reason == Reason.WITHDRAWAL_TOO_LATE:
+            limits = Limits(deadline=limits.deadline)
+        elif wish is not None:
             return None  # the steps say when to look again
+        if kept(limits, current.report, current.now):
+            return None
         return next_limit(limits, current.now)
 
     def forget(self, body: Mapping[str, Any]) -> None:

@@ -118,7 +118,7 @@ class DrainPass:
     @property
     def replaced(self) -> bool:
         """Whether the application is a next version by now: its own operator has acted on the changed spec."""
-        return self.resumed and self.drained_driver is None
+        return bool(self.status.next_run_id) or (self.resumed and self.drained_driver is None)
 
     def see_driver(self) -> None:
         """Remember what the driver that lives now was started with.
@@ -130,9 +130,14 @@ class DrainPass:
         drained = report is not None and (report.state is DrainState.DRAINED or report.drained_at is not None)
         over = drained or self.complete or status.forced or status.scale_down_time is not None
         new = driver is not None and driver.run_id != status.seen_run_id
-        if application is not None and driver is not None and new and not (over and self.changed):
-            status.seen_run_id, status.spec_digest = driver.run_id, application.spec_digest
-        status.spec_changed_time = (status.spec_changed_time or self.now) if self.resumed else None
+        if application is not None and driver is not None and new:
+            if over and (self.changed or status.next_run_id):
+                status.next_run_id = driver.run_id
+            else:
+                status.seen_run_id, status.spec_digest = driver.run_id, application.spec_digest
+        digest = application.spec_digest if application is not None and self.resumed else ""
+        if digest != status.changed_digest:  # each change gives the application's own operator the time to act on it
+            status.changed_digest, status.changed_time = digest, self.now if digest else None
 
     @property
     def malformed(self) -> bool:

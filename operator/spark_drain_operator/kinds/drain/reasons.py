@@ -93,6 +93,7 @@ class Reason(StrEnum):
     WAITING_FOR_PODS = "WaitingForPods"
     APPLICATION_SUSPENDED = "ApplicationSuspended"
     APPLICATION_DELETED = "ApplicationDeleted"
+    WAITING_FOR_REPORT = "WaitingForReport"
     SPEC_CHANGED = "SpecChanged"
     APPLICATION_RESUMED = "ApplicationResumed"
     APPLICATION_ENDED = "ApplicationEnded"
@@ -157,6 +158,10 @@ _MESSAGES: dict[str, str] = {
     Reason.WAITING_FOR_PODS: "waiting for {count} pods of the application to terminate: {pods}",
     Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods runs",
     Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
+    Reason.WAITING_FOR_REPORT: (
+        "drained; the driver was restarted, and the agent of run {run} (state {state}) has not repeated its final report yet: the "
+        "application is scaled down when it has"
+    ),
     Reason.SPEC_CHANGED: (
         "the application's spec is not the one that the drained driver was started with: if its own operator starts another driver, that "
         "one is left alone; if it does not within {seconds} s, the application is suspended"

@@ -27,8 +27,10 @@ class DrainStatus(Status):
     plan: dict[str, Any] = field(default_factory=dict)
     application_uid: str = ""
     spec_digest: str = ""
-    spec_changed_time: datetime | None = None
+    changed_digest: str = ""
+    changed_time: datetime | None = None
     seen_run_id: str = ""
+    next_run_id: str = ""
     application_state: str = ""
     run_id: str = ""
     driver_pod_name: str = ""
@@ -53,6 +55,7 @@ class DrainStatus(Status):
         """Read the status of an object; a new object has an empty one."""
         status = body.get("status") or {}
         application, run = status.get("application") or {}, status.get("run") or {}
+        change = status.get("nextVersion") or {}
         notification, scale_down = status.get("notification") or {}, status.get("scaleDown") or {}
         withdrawal = status.get("withdrawal") or {}
         return cls(
@@ -64,8 +67,10 @@ class DrainStatus(Status):
             plan=dict(status.get("plan") or {}),
             application_uid=application.get("uid", ""),
             spec_digest=application.get("specDigest", ""),
-            spec_changed_time=read_time(application.get("specChangedAt")),
+            changed_digest=change.get("specDigest", ""),
+            changed_time=read_time(change.get("seenAt")),
             seen_run_id=application.get("runId", ""),
+            next_run_id=change.get("runId", ""),
             application_state=application.get("state", ""),
             run_id=run.get("id", ""),
             driver_pod_name=run.get("driverPodName", ""),
@@ -107,12 +112,9 @@ class DrainStatus(Status):
             "conditions": [condition.as_object() for condition in self.conditions],
             "plan": self.plan,
             "application": _known(
-                uid=self.application_uid,
-                state=self.application_state,
-                specDigest=self.spec_digest,
-                specChangedAt=self.spec_changed_time,
-                runId=self.seen_run_id,
+                uid=self.application_uid, state=self.application_state, specDigest=self.spec_digest, runId=self.seen_run_id
             ),
+            "nextVersion": _known(specDigest=self.changed_digest, seenAt=self.changed_time, runId=self.next_run_id),
             "run": _known(id=self.run_id, driverPodName=self.driver_pod_name, driverPodUID=self.driver_pod_uid),
             "notification": _known(uuid=self.drain_id, attempt=self.notification_attempt, createdAt=self.notification_time),
             "withdrawal": self.withdrawal and {**self.withdrawal.as_object(), **_known(requestedAt=self.withdrawal_time)},

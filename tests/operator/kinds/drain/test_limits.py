@@ -66,10 +66,14 @@ def test_a_deadline_that_was_kept_brings_no_pass_forward(state: str, done: float
     assert DrainKind.seconds_to_limit(kind, current) == seconds
 
 
-@pytest.mark.parametrize(("reason", "seconds"), [("CancelRequested", None), ("WithdrawalTooLate", 5.0)])
-def test_a_wish_that_came_too_late_lifts_no_deadline(reason: str, seconds: float | None) -> None:
-    asked = status(start_time=at(-90), withdrawal=Ending(Phase.CANCELLED, reason, ""))
-    current: Any = SimpleNamespace(spec=spec(timeout=95), status=asked, application=None, report=None, now=NOW)
+@pytest.mark.parametrize(
+    ("begun", "reason", "seconds"), [(-90, "CancelRequested", None), (-90, "WithdrawalTooLate", 5.0), (None, "WithdrawalTooLate", None)]
+)
+def test_a_wish_that_came_too_late_lifts_no_deadline(begun: float | None, reason: str, seconds: float | None) -> None:
+    """An expiration, whose time is over as well, is lifted."""
+    start = None if begun is None else at(begun)
+    asked = status(start_time=start, withdrawal=Ending(Phase.CANCELLED, reason, ""))
+    current: Any = SimpleNamespace(spec=spec(timeout=95, expiration=at(-60)), status=asked, application=None, report=None, now=NOW)
     kind: Any = None
     assert DrainKind.seconds_to_limit(kind, current) == seconds
 

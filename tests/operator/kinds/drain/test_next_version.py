@@ -133,6 +133,79 @@ def test_a_changed_spec_that_its_operator_does_not_act_on_is_suspended(own_world
     world.operator.stop()
 
 
+def test_each_change_gives_its_operator_the_time_to_act_on_it(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    world.application.change(driver={"coreLimit": "1000m"})
+    changed_for(world, 31)
+    world.application.change(image="next")
+    agent.drained(drain_id)
+    world.await_condition("ScaledDown", "SpecChanged")
+    assert not world.application.suspended
+    world.application.restart("spark-two")
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+
+
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+def test_a_next_version_stays_one_when_its_change_is_reverted(own_world: World, after: str, tmp_path: Path) -> None:
+    world = own_world
+    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
+    world.operator.start()
+    world.complete_without_result(afterDrain=after)
+    world.application.change(image="next")
+    world.application.restart("spark-two")
+    eventually(lambda: world.drain()["status"].get("nextVersion", {}).get("runId") == "spark-two", what="the next version is seen")
+    world.application.change(image="example/pipeline")
+    world.free_result_name()
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+    assert not world.application.suspended
+    world.operator.stop()
+
+
+def test_a_complete_drain_whose_restarted_driver_does_not_repeat_its_report_is_stalled(world: World) -> None:
+    agent, drain_id = world.complete_without_result()
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.report(drain_id, DrainState.FLUSHING)
+    world.free_result_name()
+    eventually(lambda: "has not repeated" in world.drain()["status"]["message"], what="it waits")
+    agent.report(drain_id, DrainState.FLUSHING, updated_at=now() - timedelta(seconds=301))
+    assert world.await_condition("Stalled", "WaitingForReport")["status"] == "True"
+    world.delete_drain()
+    world.application.obey_suspend()
+    eventually(world.drain_is_gone, what="the drain is gone")
+
+
+def test_executors_of_every_run_that_was_drained_are_waited_for_before_the_next_version(world: World) -> None:
+    agent, drain_id = world.complete_without_result()
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.drained(drain_id)
+    eventually(lambda: world.drain()["status"]["application"]["runId"] == "spark-two", what="the restarted driver is seen")
+    world.application.change(image="next")
+    world.application.restart("spark-three")
+    for world.application.run_id in ("spark-one", "spark-two"):
+        world.application.add_executor("9", owned=False)
+    world.free_result_name()
+    for run_id in ("spark-one", "spark-two"):
+        pod = f"app-{run_id}-exec-9"
+        eventually(lambda pod=pod: pod in world.drain()["status"]["message"], what="it is waited for")  # type: ignore[misc]
+        world.application.end_pod(pod)
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+
+
+def test_a_complete_drain_whose_driver_no_node_takes_is_stalled(world: World) -> None:
+    world.complete_without_result()
+    world.application.set_state("FAILING")
+    world.application.end_pods()
+    world.application.submit("spark-two")
+    world.free_result_name()
+    world.await_condition("ScaledDown", "WaitingForPods")
+    conditions = world.drain()["status"]["conditions"]
+    for each in conditions:
+        if each["type"] == "ExecutorsDrained":
+            each["lastTransitionTime"] = format_time(now() - timedelta(seconds=301))
+    world.patch_status(conditions=conditions)
+    assert world.await_condition("Stalled", "WaitingForPods")["status"] == "True"
+
+
 def test_what_its_operator_neither_ends_nor_keeps_is_stalled(world: World) -> None:
     agent, drain_id = world.drain_at(DrainState.FLUSHING)
     world.application.change(image="next")
@@ -147,6 +220,7 @@ def test_what_its_operator_neither_ends_nor_keeps_is_stalled(world: World) -> No
 def test_a_changed_spec_keeps_nothing_from_being_stopped_by_force(world: World) -> None:
     world.drain_at(DrainState.STOPPING, timeoutSeconds=3, onTimeout="ForceStop")
     world.application.change(driver={"coreLimit": "1000m"})
+    world.application.set_state("SUBMITTED")
     world.await_condition("ScaledDown", "SpecChanged")
     changed_for(world, 31)
     world.application.obey_suspend()
@@ -222,8 +296,8 @@ def test_a_run_that_repeats_the_report_after_the_deadline_does_not_make_it_late(
 
 def changed_for(world: World, seconds: int) -> None:
     """Have the change of the spec be so old."""
-    eventually(lambda: "specChangedAt" in world.drain()["status"]["application"], what="the change is noticed")
-    world.patch_status(application={"specChangedAt": format_time(now() - timedelta(seconds=seconds))})
+    eventually(lambda: "nextVersion" in world.drain()["status"], what="the change is noticed")
+    world.patch_status(nextVersion={"seenAt": format_time(now() - timedelta(seconds=seconds))})
     world.patch_drain(metadata={"labels": {"touched": str(seconds)}})
 
 

@@ -6,6 +6,7 @@ import json
 
 from spark_drain_store import DrainState
 
+from spark_drain_operator.clock import later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.progress import end_offsets, without_offsets
@@ -14,6 +15,7 @@ from spark_drain_operator.storage.results import ResultNameTakenError
 
 __all__ = ["run"]
 
+_PATIENCE_SECONDS = 300
 _RECHECK_SECONDS = 5.0  # a ConfigMap that is in the way is not watched
 
 
@@ -29,9 +31,12 @@ def run(drain: DrainPass) -> Outcome:
     if status.result_name == name or report is None or not report.state.forward_only:
         return DONE
     if report.state is not DrainState.DRAINED:  # of a driver that was restarted since
-        if drain.application is None or drain.application.will_not_run:
-            return DONE
-        return Waiting(_RECHECK_SECONDS, "waiting for the final report of the next driver")
+        if drain.application is None or drain.application.will_not_run or drain.replaced or drain.deleted:
+            return DONE  # it will not be repeated, or nobody wants it
+        message = message_of(Reason.WAITING_FOR_REPORT, run=report.runs[-1] if report.runs else "", state=report.state)
+        if drain.now >= later(report.updated_at, _PATIENCE_SECONDS):
+            status.set(ConditionType.STALLED, "True", Reason.WAITING_FOR_REPORT, message)
+        return Waiting(_RECHECK_SECONDS, message)
     data = {
         "report.json": _json(without_offsets(report).as_object()),
         "end-offsets.json": _json(end_offsets(report)),

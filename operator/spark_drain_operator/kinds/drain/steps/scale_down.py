@@ -82,9 +82,10 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     after = "Suspend" if drain.changed else drain.spec.after_drain
     left_over: tuple[PodName, ...] = ()
     if drain.replaced:
-        left_over = drain.adapter.executors(drain.namespace, status.seen_run_id)
+        runs = {status.run_id, status.seen_run_id} - {status.next_run_id}
+        left_over = tuple(pod for run_id in sorted(runs) for pod in drain.adapter.executors(drain.namespace, run_id))
         return _wait(drain, left_over) if left_over else _resumed(drain)
-    if drain.resumed and not _is_ignored(drain):
+    if drain.resumed and not _is_ignored(drain, forced=forced):
         return _wait_for_its_operator(drain)
     if application is None or application.suspend_requested:
         # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
@@ -128,13 +129,14 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     return _wait(drain, left_over)
 
 
-def _is_ignored(drain: DrainPass) -> bool:
+def _is_ignored(drain: DrainPass, *, forced: bool) -> bool:
     """Whether the application's own operator leaves the drained driver alone although the spec was changed."""
-    driver, application, since = drain.drained_driver, drain.application, drain.status.spec_changed_time
+    driver, application, since = drain.drained_driver, drain.application, drain.status.changed_time
     assert driver is not None
     assert application is not None
     assert since is not None
-    return application.activity is Activity.RUNNING and not driver.terminating and drain.now >= later(since, _QUIET_SECONDS)
+    settled = forced or application.activity is Activity.RUNNING
+    return settled and not driver.terminating and drain.now >= later(since, _QUIET_SECONDS)
 
 
 def _wait_for_its_operator(drain: DrainPass) -> Waiting:
@@ -159,8 +161,10 @@ def _wait(drain: DrainPass, left_over: Sequence[PodName]) -> Waiting:
 
 
 def _is_late(drain: DrainPass) -> bool:
-    requested = drain.status.scale_down_time or drain.status.spec_changed_time
-    return requested is not None and drain.now >= later(requested, _PATIENCE_SECONDS)
+    status = drain.status
+    drained = status.conditions.get(ConditionType.EXECUTORS_DRAINED)
+    since = status.scale_down_time or status.changed_time or status.withdrawal_time or (drained.last_transition_time if drained else None)
+    return since is not None and drain.now >= later(since, _PATIENCE_SECONDS)
 
 
 def _waiting_message(application: Application | None, left_over: Sequence[PodName]) -> str:
