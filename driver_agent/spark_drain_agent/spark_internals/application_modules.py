@@ -10,7 +10,7 @@ from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-from spark_drain_agent.spark_internals.environment import variables
+from spark_drain_agent.spark_internals.environment import surroundings
 from spark_drain_agent.spark_internals.source_code import source_code
 
 __all__ = ["is_own", "sources"]
@@ -33,7 +33,7 @@ def _is_installed(file: str) -> bool:
 def sources(modules: Iterable[str], names: Collection[str]) -> Iterator[str]:
     """Yield name and digest of each of these modules that is the application's, of its packages, and of the modules that it imports.
 
-    The environment variables that the application's own modules name are yielded with their values.
+    What the application's own modules name of environment variables and configuration files is yielded, too.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def sources(modules: Iterable[str], names: Collection[str]) -> Iterator[str]:
             source = _source(name, origin)
             yield f"{name} {hashlib.sha256(source).hexdigest()}"
             code = source_code(name if spec.submodule_search_locations is not None else name.rpartition(".")[0], source)
-            yield from variables(code.texts)
+            yield from surroundings(code.texts, origin)
             waiting += code.imported
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from types import MethodType
+from collections.abc import Iterator
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 from spark_drain_agent.spark_internals.program import program_text
@@ -21,8 +23,8 @@ def batch_function_digest(function: Any) -> str:
 
     It counts which program runs, and what code, texts and paths the function refers to. UUIDs in texts do not count.
     """
-    owner = getattr(function, "__self__", function)
-    key = (id(owner), id(getattr(function, "__func__", function)))
+    owner, called = (function.__self__, function.__func__) if type(function) is MethodType else (function, function)
+    key = (id(owner), id(called))
     if key not in _known:
         digest = _digest(function)
         try:
@@ -33,7 +35,18 @@ def batch_function_digest(function: Any) -> str:
 
 
 def _digest(function: Any) -> str:
-    parts = (function, type(getattr(function, "__self__", function)))
-    modules = {part.__module__ for part in parts if isinstance(part.__module__, str)}
+    modules = {*_modules(function)}
     text = "\n".join([program_text(modules), *reachable_values(function, packages_of(modules))])
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _modules(function: Any) -> Iterator[str]:
+    """Yield where a function comes from, and the class of the object whose method it is."""
+    while type(function) is partial:
+        function = function.func
+    if type(function) is MethodType:
+        yield from _modules(type(function.__self__))
+        function = function.__func__
+    part = function if type(function) is FunctionType or issubclass(type(function), type) else type(function)
+    if type(part.__module__) is str:
+        yield part.__module__

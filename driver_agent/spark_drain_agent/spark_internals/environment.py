@@ -1,14 +1,16 @@
-"""The environment variables that a program reads, as far as they are the same at each start of one version."""
+"""The environment variables and files that a program reads, as far as they are the same at each start of one version."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
+from spark_drain_agent.spark_internals.configuration_files import configuration_files
 from spark_drain_agent.spark_internals.run_texts import is_secret, without_ids
 
-__all__ = ["variables"]
+__all__ = ["surroundings"]
 
 _OF_ONE_START = re.compile(
     r"_|HOST(NAME)?|(OLD)?PWD|SHLVL|TE?MP(DIR)?|RANDOM|(CONTAINER|GATEWAY|JVM|NM|LOCAL|LOG)_\w+"
@@ -20,9 +22,21 @@ _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://[\d.:a-f\[\]]+")
 """What Kubernetes gives to NAME_PORT, for a service of that name."""
 
 
-def variables(names: Collection[str]) -> Iterator[str]:
-    """Yield each of these variables that is set, with its value, in the order of their names."""
-    for name in sorted({*names} & {*os.environ}):
-        value = os.environ[name]
-        if not (_OF_ONE_START.fullmatch(name) or is_secret(name) or (name.endswith("_PORT") and _SERVICE_LINK.fullmatch(value))):
-            yield f"{name}={without_ids(value)}"
+def surroundings(texts: Collection[str], file: str) -> Iterator[str]:
+    """Yield the variables and configuration files that the source of a module names, with their values and digests.
+
+    Parameters
+    ----------
+    texts
+        Constants of the source. What a variable holds may be the name of a file, too.
+    file
+        The module's, beside which files may be.
+    """
+    found = {name: os.environ[name] for name in sorted({*texts} & {*os.environ}) if _counts(name, os.environ[name])}
+    yield from (f"{name}={without_ids(value)}" for name, value in found.items())
+    yield from configuration_files([*texts, *found.values()], [Path(file).parent])
+
+
+def _counts(name: str, value: str) -> bool:
+    of_one_start = _OF_ONE_START.fullmatch(name) or (name.endswith("_PORT") and _SERVICE_LINK.fullmatch(value))
+    return not of_one_start and not is_secret(name)

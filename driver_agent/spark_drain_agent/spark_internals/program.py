@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 
 from spark_drain_agent.spark_internals.application_modules import sources
-from spark_drain_agent.spark_internals.environment import variables
+from spark_drain_agent.spark_internals.configuration_files import configuration_files
+from spark_drain_agent.spark_internals.environment import surroundings
 from spark_drain_agent.spark_internals.run_texts import without_ids
 from spark_drain_agent.spark_internals.source_code import source_code
 
@@ -18,7 +19,7 @@ __all__ = ["program_text"]
 
 
 def program_text(modules: Iterable[str] = ()) -> str:
-    """Return the arguments, a digest of the main file and of the modules that it imports, and the environment variables that they name.
+    """Return the arguments, a digest of the main file and of the modules that it imports, and what they name of variables and files.
 
     Parameters
     ----------
@@ -30,7 +31,9 @@ def program_text(modules: Iterable[str] = ()) -> str:
     source = _source(main)
     code = source_code(getattr(main, "__package__", None) or "", source)
     imported = sources([*code.imported, *modules, *([spec.name] if spec is not None else [])], ())
-    parts = [hashlib.sha256(source).hexdigest(), *variables(code.texts), *sorted(imported)]
+    file = str(getattr(main, "__file__", None) or "")
+    arguments = configuration_files([argument.rpartition("=")[2] for argument in sys.argv[1:]], [])
+    parts = [hashlib.sha256(source).hexdigest(), *sorted({*imported, *surroundings(code.texts, file), *arguments})]
     return "\n".join([str([without_ids(argument) for argument in sys.argv[1:]]), *parts])
 
 

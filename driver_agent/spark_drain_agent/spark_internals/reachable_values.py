@@ -27,6 +27,7 @@ _TEXTS = (str, PurePath)
 _WRAPPERS = (cached_property, classmethod, partialmethod, property, singledispatchmethod, staticmethod, type(lru_cache(len)))
 _WRAPPED = ("__wrapped__", "__func__", "func", "fget", "fset", "fdel", "dispatcher")
 _CODE = (FunctionType, MethodType, partial, *_WRAPPERS)
+_CONTAINERS: tuple[Any, ...] = (dict, list, tuple, set, frozenset)
 _NAMESPACES = (Namespace, SimpleNamespace)
 _GENERATED = frozenset({"__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"})
 """Members of classes that Python makes; the ``__doc__`` of a data class has the defaults of its fields, with their addresses."""
@@ -96,16 +97,17 @@ class _Walk:
             for name, argument in [*enumerate(value.args), *value.keywords.items()]:
                 yield _Value(str(name), argument, constant=True)
         elif issubclass(kind, _WRAPPERS):
-            yield from (_Value(name, getattr(value, name)) for name in _WRAPPED if hasattr(value, name))
+            yield from (_Value(name, _attribute(value, name)) for name in _WRAPPED)
         elif issubclass(kind, type):
             yield from self._class(value)
-        elif issubclass(kind, (dict, list, tuple, set, frozenset)):
+        elif issubclass(kind, _CONTAINERS):
             yield from _entries(found)
         elif issubclass(kind, _NAMESPACES):
-            yield from (_Value(name, vars(value)[name]) for name in sorted(vars(value)))
+            fields = _attribute(value, "__dict__")
+            yield from (_Value(name, fields[name]) for name in sorted(fields))
         if self._is_own(kind):
             if issubclass(kind, Enum):
-                yield f"{found.name} {kind.__qualname__} {value._name_}"
+                yield f"{found.name} {kind.__qualname__} {_attribute(value, '_name_')}"
             yield _Value("", kind)
             yield from _fields(value)
 
@@ -133,9 +135,11 @@ class _Walk:
             value: Any = namespace.get(name)
             if not issubclass(type(value), ModuleType):
                 yield _Value(name, value, constant=name.isupper())
-            elif is_own(value.__name__, self._packages) and id(value) not in seen:
+            elif id(value) not in seen:
                 seen.add(id(value))
-                yield from self._globals(names, vars(value), seen)
+                within = _attribute(value, "__dict__")
+                if is_own(str(within.get("__name__")), self._packages):
+                    yield from self._globals(names, within, seen)
 
     def _class(self, class_: type) -> Iterator[str | _Value]:
         for each in class_.__mro__:
@@ -146,7 +150,7 @@ class _Walk:
                         yield _Value(name, member, constant=name.isupper())
 
     def _is_own(self, code: Any) -> bool:
-        return isinstance(code.__module__, str) and is_own(code.__module__, self._packages)
+        return type(code.__module__) is str and is_own(code.__module__, self._packages)
 
     def _is_code(self, value: Any) -> bool:
         return issubclass(type(value), (*_CODE, type)) or self._is_own(type(value))
@@ -156,7 +160,7 @@ def _text(found: _Value) -> str | None:
     """Return a value that is text, a number or nothing, as far as it counts, None of another one."""
     value, kind = found.value, type(found.value)
     if issubclass(kind, _TEXTS):
-        return f"{found.name} {kind.__name__} {without_ids(str.__str__(value) if issubclass(kind, str) else str(value))!r}"
+        return f"{found.name} {kind.__name__} {without_ids(str.__str__(value) if issubclass(kind, str) else PurePath.__str__(value))!r}"
     if kind is bytes:
         return f"{found.name} bytes {value.hex()}" if found.constant else ""
     if kind in (bool, int):
@@ -167,16 +171,17 @@ def _text(found: _Value) -> str | None:
 
 def _entries(found: _Value) -> Iterator[_Value | str]:
     """Yield what a container has, the parts of a set or dictionary in an order that is the same in each run."""
-    value, kind = found.value, type(found.value)
-    if len(value) > _MOST_ENTRIES:
+    value = found.value
+    of = next(each for each in _CONTAINERS if issubclass(type(value), each))
+    if of.__len__(value) > _MOST_ENTRIES:
         return
-    if issubclass(kind, (set, frozenset)):
-        yield f"{found.name} {sorted(_plain(each) for each in value)}"
-    elif issubclass(kind, dict):
+    if of is dict:
         for key, each in sorted(dict.items(value), key=lambda entry: _plain(entry[0])):
             yield _Value(_plain(key), each, found.constant)
+    elif of in (set, frozenset):
+        yield f"{found.name} {sorted(_plain(each) for each in of.__iter__(value))}"
     else:
-        yield from (_Value(found.name, each, found.constant) for each in value)
+        yield from (_Value(found.name, each, found.constant) for each in of.__iter__(value))
 
 
 def _plain(value: Any) -> str:
@@ -186,7 +191,9 @@ def _plain(value: Any) -> str:
         parts = [_plain(each) for each in value]
         return str(sorted(parts) if kind is frozenset else parts)
     text = _text(_Value("", value, constant=True))
-    return f"{kind.__name__} {getattr(value, '__qualname__', '')}" if text is None else text
+    if text is None:
+        return f"{kind.__name__} {value.__qualname__ if kind is FunctionType or issubclass(kind, type) else ''}"
+    return text
 
 
 def _fields(value: Any) -> Iterator[_Value]:
@@ -198,8 +205,16 @@ def _fields(value: Any) -> Iterator[_Value]:
                     yield _Value(name, member.__get__(value))
                 except AttributeError:  # not assigned yet
                     continue
-    fields = getattr(value, "__dict__", {})
+    fields = _attribute(value, "__dict__") or {}
     yield from (_Value(str(name), fields[name]) for name in sorted(fields, key=str))
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute without asking the object's class, which may raise, or answer everything; None where there is none."""
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
 
 
 def _code(code: CodeType) -> Iterator[str]:

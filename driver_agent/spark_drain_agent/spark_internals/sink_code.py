@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from spark_drain_agent.spark_internals.driver_code import batch_function_digest
 from spark_drain_agent.spark_internals.program import program_text
 from spark_drain_agent.spark_internals.python_function import function_digest
 from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 if TYPE_CHECKING:
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["sink_code", "sink_text"]
 
 _DESTINATIONS = ("path", "topic", "dbtable", "url")
-_LOG = logging.getLogger("spark_drain")
 
 
 def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
     """Return a digest of the Python code that a sink calls for each batch or row, and of its program, "" for other sinks.
 
-    What the code refers to changes while it runs, so that this is asked at the start. It keeps no query from starting.
+    What the code refers to changes while it runs, so that this is asked at the start.
 
     Parameters
     ----------
@@ -33,11 +32,7 @@ def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
     fields
         Of a writer.
     """
-    try:
-        return f"{_batch_function(internals, fields)} {_row_function(internals, fields)}".strip()
-    except Exception:  # objects of the application are looked at, and may do anything then
-        _LOG.warning("the code of a sink cannot be looked at, so that versions are told apart without it", exc_info=True)
-        return "unknown"
+    return or_unknown("the code of a sink", lambda: _batch_function(internals, fields) + _row_function(internals, fields))
 
 
 def sink_text(captured: CapturedWriter) -> str:

@@ -153,7 +153,7 @@ def test_another_process_has_the_same_digests(tmp_path: Path) -> None:
     found = set()
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
-        run = [sys.executable, tmp_path / "program.py"]
+        run = [sys.executable, str(tmp_path / "program.py")]
         found.add(subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout)
     assert len(found) == 1
 
@@ -210,6 +210,44 @@ def test_what_a_function_refers_to_changes_while_it_runs() -> None:
     writer.__self__.folder = "/another"
     assert batch_function_digest(writer.__self__.write) == first
     assert batch_function_digest(writer.__self__.path) != first
+
+
+UNRULY = """
+from functools import partial
+
+class Proxy:
+    @property
+    def __class__(self):
+        raise RuntimeError("no request is handled")
+
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+class Answering:
+    __slots__ = ("name",)
+
+    def __getattr__(self, name):
+        return Answering()
+
+class Mapping(dict):
+    def items(self):
+        raise RuntimeError("not loaded")
+
+    __len__ = __iter__ = items
+
+PROXIES, answering = (Proxy(), Answering()), Answering()
+known = {Proxy(): "a", "proxy": Proxy(), "mapping": Mapping(table="counts")}
+FUNCTIONS = [Proxy(), Answering(), lambda frame, batch_id: (PROXIES, answering, known), partial(print, answering, {Proxy()})]
+"""
+
+
+def test_nothing_of_the_application_is_called() -> None:
+    assert digests(UNRULY) == digests(UNRULY)
+    other = digests(UNRULY.replace("counts", "others"))
+    assert [first == second for first, second in zip(digests(UNRULY), other, strict=True)] == [True, True, False, True]
 
 
 def test_functions_are_not_kept() -> None:

@@ -33,8 +33,10 @@ from pathlib import Path
 TABLE = json.loads(Path(__file__).with_name("settings.json").read_text())["table"]
 """,
     "settings.json": '{"table": "sales"}',
+    "rates.yaml": "low: 0.1",
+    "given.conf": "key=a",
     "stages/__init__.py": "",
-    "stages/first.py": "import os\n\ndef named(table):\n    return table + os.getenv('SALES_SUFFIX', '')\n",
+    "stages/first.py": "import os\n\nRATES = '../rates.yaml'\n\ndef named(table):\n    return table + os.getenv('SALES_SUFFIX', '')\n",
     "stages/second.py": "def save(frame, table, output, append):\n    frame.write.parquet(f'{output}/{table}')\n",
 }
 OF_ONE_START = {
@@ -56,7 +58,7 @@ def program(tmp_path: Path) -> Path:
 
 def digest(program: Path, *arguments: str, **variables: str) -> str:
     environment = {**os.environ, **variables}
-    run = [sys.executable, program, *arguments]
+    run = [sys.executable, str(program), *arguments]
     return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -70,15 +72,18 @@ def test_a_start_is_the_same_version(program: Path) -> None:
     [
         ("program.py", "append=True", "append=False"),
         ("settings.json", "sales", "returns"),
+        ("rates.yaml", "0.1", "0.2"),
+        ("given.conf", "a", "b"),
         ("stages/first.py", "return table", "return 'x' + table"),
         ("stages/second.py", "parquet", "orc"),
     ],
 )
 def test_files_count(program: Path, file: str, before: str, after: str) -> None:
-    first = digest(program)
+    given = f"--settings={program.with_name('given.conf')}"
+    first = digest(program, given)
     assert before in FILES[file]
     (program.parent / file).write_text(FILES[file].replace(before, after) + "\n")
-    assert digest(program) != first
+    assert digest(program, given) != first
 
 
 def test_arguments_and_variables_count(program: Path) -> None:
