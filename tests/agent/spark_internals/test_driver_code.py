@@ -258,14 +258,16 @@ def test_functions_are_not_kept() -> None:
     assert len(driver_code._known) == before
 
 
-def test_values_of_others_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", ["pyspark.sql", "py4j.protocol", "cloudpickle", "spark_drain_agent.gate"])
+def test_values_of_others_are_not_looked_into(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's own images have pyspark in a folder that is not one of installed packages."""
     (tmp_path / "pyspark_like.py").write_text("class Session:\n    def __init__(self, name):\n        self.name = name\n")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pyspark_like", raising=False)
     program = "import pyspark_like\nsession = pyspark_like.Session('spark-1')\nFUNCTIONS = [lambda frame, batch_id: session]"
     assert digests(program) != digests(program.replace("spark-1", "spark-2"))
     import pyspark_like  # type: ignore[import-not-found]
 
-    pyspark_like.Session.__module__ = "pyspark.sql"
-    monkeypatch.setitem(sys.modules, "pyspark.sql", pyspark_like)
+    pyspark_like.Session.__module__ = module
+    monkeypatch.setitem(sys.modules, module, pyspark_like)
     assert digests(program) == digests(program.replace("spark-1", "spark-2"))
