@@ -1,9 +1,10 @@
 """The pipeline under test: counts numbered events per window; version 2 has another key, window, schema and number of partitions.
 Behind VERSION and a space may be an output mode.
 
-Usage: app.py INPUT BASE VERSION [FILES], where FILES is how many a batch reads, by default one. The sink is idempotent: one file per query
-id and batch id, replaced as a whole. BASE/shape.json may change windows, watermark, and the names of the queries, each of which counts all
-events in a checkpoint of its own.
+Usage: app.py INPUT BASE VERSION, where BASE may be ".": its copies are the same version then, whose arguments and paths are equal. The conf
+spark.ledger.files says how many files a batch reads, by default one. The sink is idempotent: one file per query id and batch id, replaced
+as a whole. BASE/shape.json may change windows, watermark, and the names of the queries, each of which counts all events in a checkpoint of
+its own.
 """
 
 import json
@@ -20,19 +21,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import is_drain_pane, milestones
 
-source, base, version, *files = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
+source, base, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 version, _, mode = version.partition(" ")
 shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False, "queries": ["ledger"]}
 if (base / "shape.json").exists():
     shape |= json.loads((base / "shape.json").read_text())
-# What the sink's function refers to by a path of its own is a destination; a copy of BASE, as tests make one, is the same version.
-folders = {"base": base, "out": base / "out"}
-folders["out"].mkdir(exist_ok=True)
+out = base / "out"
+out.mkdir(exist_ok=True)
 
 
 def hesitate() -> None:
-    (folders["base"] / "writers").open("a").write(f"{os.getpid()}\n")
-    while (folders["base"] / "hesitate").exists():
+    (base / "writers").open("a").write(f"{os.getpid()}\n")
+    while (base / "hesitate").exists():
         time.sleep(0.05)
 
 
@@ -45,9 +45,9 @@ def writer(name: str) -> Callable[[DataFrame, int], None]:
         query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         told = {"query": name, "version": version, "drain_pane": pane}
         rows = [{**row.asDict(), **told} for row in batch.select("ids", "count", "emitted").collect()]
-        part = folders["out"] / f".{query_id}-{batch_id}"
+        part = out / f".{query_id}-{batch_id}"
         part.write_text(json.dumps(rows))
-        part.rename(folders["out"] / f"{query_id}-{batch_id}.json")
+        part.rename(out / f"{query_id}-{batch_id}.json")
         if pane:
             milestones.reached("after-sink-write")
 
@@ -64,7 +64,7 @@ spark = (
 spark.sparkContext.setLogLevel("ERROR")
 events = (
     spark.readStream.schema("id long, key string, at timestamp")
-    .option("maxFilesPerTrigger", *(files or ["1"]))
+    .option("maxFilesPerTrigger", spark.conf.get("spark.ledger.files", "1") or "1")
     .json(source)
     .withWatermark("at", f"{shape['delay']} seconds")
 )
@@ -84,7 +84,7 @@ failures: dict[str, str] = {}
 
 def start(name: str) -> None:
     described = counted.writeStream.queryName(name).foreachBatch(writer(name)).outputMode(mode or "append")
-    queries.append(described.option("checkpointLocation", str(base / "checkpoints" / name)).start())
+    queries.append(described.option("checkpointLocation", str(base.resolve() / "checkpoints" / name)).start())
 
 
 def note_failure(name: str, action: Callable[[], object]) -> None:

@@ -21,6 +21,7 @@ from spark_drain_agent.cli.run_script import main
 from spark_drain_store.cli import main as drain_command
 
 BATCHES = 3
+APP = str(Path(__file__).with_name("app.py"))
 
 when, flush, source, base, *options = sys.argv[1:]
 store = f"file:{base}/store"
@@ -85,4 +86,5 @@ version = os.environ.get("LEDGER_VERSION", "v1")
 if version == "v1":
     threading.Thread(target=request_drain, daemon=True).start()
 app, *arguments = json.loads(os.environ["LEDGER_APP"])
-sys.exit(main(["--metadata-store", store, app, source, base, version, *arguments]))
+os.chdir(base)
+sys.exit(main(["--metadata-store", store, app, source, "." if app == APP else base, version, *arguments]))

@@ -124,13 +124,15 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
     if command["goal"] == "snapshot":
         snapshot.update(command)
     store = f"file:{command['base']}/store"
+    app, *arguments = command.get("app", [str(APP)])
+    all_at_once = app == str(APP) and command["goal"] == "consume"
     if SparkContext._jvm is not None:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.leaseSeconds", "1")
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.flush", command.get("flush", "Auto"))
-    app, *arguments = command.get("app", [str(APP)])
-    all_at_once = ["8"] if app == str(APP) and command["goal"] == "consume" else []
-    sys.argv = [app, command["input"], command["base"], command["version"], *all_at_once, *arguments]
+        SparkContext._jvm.java.lang.System.setProperty("spark.ledger.files", "8" if all_at_once else "1")
+    os.chdir(command["base"])
+    sys.argv = [app, command["input"], "." if app == str(APP) else command["base"], command["version"], *arguments]
     failures: list[str] = []
     over = threading.Event()
     controller = threading.Thread(target=control, args=(command, store, failures, over), daemon=True)

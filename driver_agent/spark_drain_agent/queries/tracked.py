@@ -22,6 +22,7 @@ from spark_drain_agent.spark_internals.relations import read_from, written_to
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
+from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["SAME_VERSION_CONF", "VERSION_CONF", "TrackedQuery"]
@@ -30,6 +31,7 @@ SAME_VERSION_CONF = "spark.sparkdrain.sameVersionAs"
 """Conf of the application: the id of a drain whose version this is, whatever its digest says."""
 VERSION_CONF = "spark.sparkdrain.applicationVersion"
 """Conf of the application: the owner's word for its version, where each start makes another plan (a time of day as a literal)."""
+_BETWEEN = "\x00\x00"
 
 
 @dataclass(eq=False)
@@ -196,7 +198,10 @@ class TrackedQuery:
         declared = self.internals.session_conf(VERSION_CONF)
         if declared:
             return fingerprint(f"{captured.output_mode} {captured.source} {VERSION_CONF}={declared}", self.internals.spark_version)
-        text = f"{captured.output_mode} {self.internals.sink_text(captured)} {self.internals.analyzed_text(captured)}"
+        text = or_unknown(
+            f"the plan of {self.label}",
+            lambda: f"{captured.output_mode} {self.internals.sink_text(captured)} {self.internals.analyzed_text(captured)}",
+        )
         return fingerprint(text, self.internals.spark_version)
 
     def is_version_of(self, drain_id: str, fingerprint: str) -> bool:
@@ -205,7 +210,8 @@ class TrackedQuery:
 
     def watermarks(self) -> tuple[str, ...]:
         """Return a digest of each watermark of the plan: its column, how that is made, and its delay."""
-        return tuple(fingerprint(text, self.internals.spark_version) for text in self.internals.watermarks(self.captured))
+        made = or_unknown(f"event time of {self.label}", lambda: _BETWEEN.join(self.internals.watermarks(self.captured)))
+        return tuple(fingerprint(text, self.internals.spark_version) for text in made.split(_BETWEEN) if text)
 
     @property
     def processing_time(self) -> bool:

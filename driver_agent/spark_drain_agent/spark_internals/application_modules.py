@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import sys
 import sysconfig
@@ -11,26 +10,30 @@ from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-__all__ = ["is_installed", "is_standard", "sources"]
+from spark_drain_agent.spark_internals.environment import surroundings
+from spark_drain_agent.spark_internals.source_code import source_code
+
+__all__ = ["is_own", "sources"]
 
 _STANDARD = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
 _INSTALLED = ("site-packages", "dist-packages")
 _OF_SPARK = frozenset({"cloudpickle", "numpy", "pandas", "py4j", "pyarrow", "pyspark"})
-_IMPORTING = frozenset({"__import__", "import_module"})
 
 
-def is_standard(file: str) -> bool:
+def _is_standard(file: str) -> bool:
     """Return whether a file is in the standard library's folder, in which there may be installed packages too."""
     return file.startswith(_STANDARD)
 
 
-def is_installed(file: str) -> bool:
+def _is_installed(file: str) -> bool:
     """Return whether a file is an installed package's."""
     return any(folder in file for folder in _INSTALLED)
 
 
 def sources(modules: Iterable[str], names: Collection[str]) -> Iterator[str]:
     """Yield name and digest of each of these modules that is the application's, of its packages, and of the modules that it imports.
+
+    What the application's own modules name of environment variables and configuration files is yielded, too.
 
     Parameters
     ----------
@@ -50,7 +53,7 @@ def sources(modules: Iterable[str], names: Collection[str]) -> Iterator[str]:
             continue
         waiting.append(name.rpartition(".")[0])
         origin = spec.origin or ""
-        if is_installed(origin):
+        if _is_installed(origin):
             yield f"{name} {_installed(origin)}"
             continue
         if spec.submodule_search_locations is not None:
@@ -58,7 +61,24 @@ def sources(modules: Iterable[str], names: Collection[str]) -> Iterator[str]:
         if spec.has_location:
             source = _source(name, origin)
             yield f"{name} {hashlib.sha256(source).hexdigest()}"
-            waiting += _imported(name if spec.submodule_search_locations is not None else name.rpartition(".")[0], source)
+            code = source_code(name if spec.submodule_search_locations is not None else name.rpartition(".")[0], source)
+            yield from surroundings(code.texts, origin)
+            waiting += code.imported
+
+
+def is_own(module: str, packages: Collection[str]) -> bool:
+    """Return whether a module that was imported is the application's: not installed, or of one of these installed packages."""
+    if module == "__main__":
+        return True
+    file = str(getattr(sys.modules.get(module), "__file__", None) or "")
+    if not file or _is_spark(module):
+        return False
+    return module.partition(".")[0] in packages if _is_installed(file) else not _is_standard(file)
+
+
+def _is_spark(module: str) -> bool:
+    package = module.partition(".")[0]  # in Spark's own images these are not installed, but lie in Spark's folder
+    return package in _OF_SPARK or package.startswith("spark_drain")
 
 
 def _spec(name: str) -> ModuleSpec | None:
@@ -80,12 +100,12 @@ def _spec(name: str) -> ModuleSpec | None:
 
 
 def _is_of_the_application(name: str, spec: ModuleSpec) -> bool:
-    package, origin = name.partition(".")[0], spec.origin or ""
-    if package in _OF_SPARK or package.startswith("spark_drain") or package == "__main__":
+    origin = spec.origin or ""
+    if _is_spark(name) or name.partition(".")[0] == "__main__":
         return False
     if not spec.has_location:
         return spec.submodule_search_locations is not None
-    return is_installed(origin) or not is_standard(origin)
+    return _is_installed(origin) or not _is_standard(origin)
 
 
 @cache
@@ -107,29 +127,3 @@ def _source(name: str, origin: str) -> bytes:
         return bytes(get_data(origin)) if get_data is not None else b""
     except OSError:  # it was loaded from a file that is gone
         return b""
-
-
-def _imported(package: str, source: bytes) -> set[str]:
-    """Return the modules that a module may import, by their whole names; a name that is imported from one may be one too."""
-    found: set[str] = set()
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # compiled code
-        return found
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            origin = _absolute(package, f"{'.' * node.level}{node.module or ''}")
-            found |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _IMPORTING:
-            named = {each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)}
-            found |= {_absolute(package, each) for each in named}
-    return found
-
-
-def _absolute(package: str, name: str) -> str:
-    """Return the whole name of a module that a module of a package imports, by dots and a name where it is relative."""
-    level = len(name) - len(name.lstrip("."))
-    above = package.split(".")[: len(package.split(".")) - level + 1] if level else []
-    return ".".join(filter(None, [*above, name.lstrip(".")]))

@@ -3,112 +3,50 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import sys
-from collections.abc import Iterator, Mapping
-from enum import Enum
+import weakref
+from collections.abc import Iterator
 from functools import partial
-from pathlib import PurePath
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
-from spark_drain_agent.spark_internals.application_modules import is_installed, is_standard
+from spark_drain_agent.spark_internals.program import program_text
+from spark_drain_agent.spark_internals.reachable_values import packages_of, reachable_values
 
 __all__ = ["batch_function_digest"]
 
-_UUID = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-_TEXTS = (str, PurePath)
-_CONSTANTS = (*_TEXTS, bytes, int, Enum, tuple, frozenset)
-_DEEPEST = 12
+_known: dict[tuple[int, int], tuple[weakref.ref[Any], str]] = {}
+"""By the ids of a function and of the object whose method it is."""
 
 
 def batch_function_digest(function: Any) -> str:
-    """Return a digest of a function: its code, that of the application's functions and classes it refers to, and where it may write to.
+    """Return a digest of a function as it was when it was first asked for: what it refers to changes while it runs.
 
-    Nothing is called, and nothing pickled. Of what else it refers to, only texts and paths count, and constants (names in capitals):
-    connections, counters and caches differ from run to run. UUIDs in texts do not count.
+    It counts which program runs, and what code, texts and paths the function refers to. UUIDs in texts do not count.
     """
-    return hashlib.sha256("\n".join(_Walk().of(function)).encode()).hexdigest()[:16]
+    owner, called = (function.__self__, function.__func__) if type(function) is MethodType else (function, function)
+    key = (id(owner), id(called))
+    if key not in _known:
+        digest = _digest(function)
+        try:
+            _known[key] = (weakref.ref(owner, lambda _: _known.pop(key, None)), digest)
+        except TypeError:  # of a class with slots
+            return digest
+    return _known[key][1]
 
 
-class _Walk:
-    def __init__(self) -> None:
-        self._seen: dict[int, Any] = {}
-        """By id; what was looked at lives as long as the walk does, so that no id comes twice."""
-        self._depth = 0
-
-    def of(self, value: Any, name: str = "") -> Iterator[str]:
-        """Yield what tells a value apart, which is referred to by a name."""
-        if isinstance(value, _CONSTANTS) and (name.isupper() or isinstance(value, _TEXTS)):
-            yield f"{name} {type(value).__name__} {_constant(value)}"
-        elif id(value) not in self._seen and self._depth < _DEEPEST:
-            self._seen[id(value)] = value
-            self._depth += 1
-            yield from self._parts(value)
-            self._depth -= 1
-
-    def _parts(self, value: Any) -> Iterator[str]:
-        if isinstance(value, FunctionType):
-            yield from self._function(value)
-        elif isinstance(value, MethodType):
-            yield from self.of(value.__func__)
-            yield from self.of(value.__self__)
-        elif isinstance(value, partial):
-            yield from self.of(value.func)
-            for name, argument in [*enumerate(value.args), *value.keywords.items()]:
-                yield from self.of(argument, str(name))
-        elif isinstance(value, type):
-            yield from self._class(value)
-        elif _is_own(type(value).__module__):
-            yield from self.of(type(value))
-            for name, field in getattr(value, "__dict__", {}).items():
-                yield from self.of(field, name)
-
-    def _function(self, function: FunctionType) -> Iterator[str]:
-        if not _is_own(function.__module__):
-            return
-        yield from _code(function.__code__)
-        for default in [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
-            yield from self.of(default, "DEFAULT")
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            try:
-                yield from self.of(cell.cell_contents, name)
-            except ValueError:  # not assigned yet
-                continue
-        for name, value in _referred_to(function.__code__, function.__globals__):
-            yield from self.of(value, name)
-
-    def _class(self, class_: type) -> Iterator[str]:
-        if _is_own(class_.__module__):
-            yield f"class {class_.__qualname__}"
-            for name, member in vars(class_).items():
-                yield from self.of(getattr(member, "__func__", member), name)
+def _digest(function: Any) -> str:
+    modules = {*_modules(function)}
+    text = "\n".join([program_text(modules), *reachable_values(function, packages_of(modules))])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _constant(value: Any) -> str:
-    if isinstance(value, frozenset):
-        return str(sorted(map(_constant, value)))
-    return _UUID.sub("", repr(value) if not isinstance(value, PurePath) else str(value))
-
-
-def _code(code: CodeType) -> Iterator[str]:
-    yield f"{code.co_name} {code.co_code.hex()} {code.co_names} {code.co_varnames} {code.co_freevars}"
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _code(constant)
-        else:
-            yield _constant(constant)
-
-
-def _referred_to(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name in code.co_names:
-        if name in names:
-            yield name, names[name]
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _referred_to(constant, names)
-
-
-def _is_own(module: str) -> bool:
-    file = str(getattr(sys.modules.get(module), "__file__", None) or "")
-    return module == "__main__" or (bool(file) and not is_standard(file) and not is_installed(file))
+def _modules(function: Any) -> Iterator[str]:
+    """Yield where a function comes from, and the class of the object whose method it is."""
+    while type(function) is partial:
+        function = function.func
+    if type(function) is MethodType:
+        yield from _modules(type(function.__self__))
+        function = function.__func__
+    part = function if type(function) is FunctionType or issubclass(type(function), type) else type(function)
+    if type(part.__module__) is str:
+        yield part.__module__

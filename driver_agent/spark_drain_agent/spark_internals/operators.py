@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ship
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.plan_text import PlanText
+from spark_drain_agent.spark_internals.trees import items, top_down
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -52,23 +53,21 @@ class LogicalOperator:
 
 def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperator]:
     """Return the operators of an optimized plan that keep state between batches, top down."""
-    children = [plan.children().apply(index) for index in range(plan.children().size())]
-    if plan.isStreaming() and children and children[0].isStreaming():
-        found = _stateful(internals, str(plan.nodeName()), plan, children)
-        if found is not None:
-            yield found
-    for child in children:
-        yield from operators_of(internals, child)
+    for each in top_down(plan):
+        children = [*items(each.children())]
+        if each.isStreaming() and children and children[0].isStreaming():
+            found = _stateful(internals, str(each.nodeName()), each, children)
+            if found is not None:
+                yield found
 
 
 def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
     """Return column and delay of each watermark in an analyzed plan, top down, each with the plan and the code that make the column."""
-    if str(plan.nodeName()) == "EventTimeWatermark":
-        text = PlanText(internals)
-        made = text.of(plan.child())
-        yield f"{text.column(plan.eventTime())} {plan.delay().toString()}\n{made}"
-    for index in range(plan.children().size()):
-        yield from watermarks_of(internals, plan.children().apply(index))
+    for each in top_down(plan):
+        if str(each.nodeName()) == "EventTimeWatermark":
+            text = PlanText(internals)
+            made = text.of(each.child())
+            yield f"{text.column(each.eventTime())} {each.delay().toString()}\n{made}"
 
 
 def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[Any]) -> LogicalOperator | None:

@@ -69,7 +69,7 @@ def _taken(stack: list[Node], before: list[pickletools.StackObject]) -> list[Nod
     """Take from the stack what an opcode takes."""
     operands: list[Node] = []
     if pickletools.markobject in before:
-        mark = max(index for index, node in enumerate(stack) if node.name == "MARK")
+        mark = next(index for index in reversed(range(len(stack))) if stack[index].name == "MARK")
         operands, stack[mark:] = stack[mark + 1 :], []
         before = before[: before.index(pickletools.markobject)]
     if before:

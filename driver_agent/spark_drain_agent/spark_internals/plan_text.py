@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.python_function import function_digest
 from spark_drain_agent.spark_internals.source_options import options_of
+from spark_drain_agent.spark_internals.trees import bottom_up, items
+from spark_drain_agent.spark_internals.unsteady import Unsteady, without_seeds
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -47,19 +49,17 @@ class PlanText:
         self._columns: set[str] = set()
         patterns = internals.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         self._with_functions = (patterns.PYTHON_UDF(), patterns.GENERATOR())
+        self._unsteady = Unsteady(internals)
 
     def of(self, plan: Any) -> str:
         """Return the text of a plan, its subqueries among it."""
-        return "\n".join(self._lines(plan, 0))
+        return "\n".join(line for each, depth in bottom_up(plan) for line in self._lines(each, depth))
 
     def column(self, attribute: Any) -> str:
         """Return which column of the plans so far an attribute is."""
         return f"{attribute.name()} {self._number(int(attribute.exprId().id()))}"
 
     def _lines(self, plan: Any, depth: int) -> Iterator[str]:
-        for within in (plan.subqueries(), plan.children()):
-            for each in _items(within):
-                yield from self._lines(each, depth + 1)
         yield f"{' ' * depth}{self._line(plan)}"
         output = _texts(plan.output())
         self._columns |= {*output}
@@ -72,7 +72,7 @@ class PlanText:
                 yield self._column(text)
                 continue
             expression = expressions.apply(index)
-            yield str([self._leaf(leaf) for leaf in _items(expression.collectLeaves())])
+            yield str([self._leaf(leaf) for leaf in self._unsteady.leaves(expression)])
             if with_functions:
                 yield from self._functions(expression)
 
@@ -82,7 +82,8 @@ class PlanText:
             return f"{name} {plan.sourceName()}"
         if name == "StreamingRelationV2":
             return f"{name} {plan.sourceName()} {plan.table().name()} {plan.identifier().toString()}"
-        return _OF_ONE_RUN.sub("", _LAMBDA.sub(r"\1", str(plan.simpleString(_ALL_FIELDS))))
+        line = self._unsteady.steady(plan, str(plan.simpleString(_ALL_FIELDS)))
+        return _OF_ONE_RUN.sub("", _LAMBDA.sub(r"\1", line))
 
     def _leaf(self, leaf: Any) -> str | int:
         name = str(leaf.nodeName())
@@ -92,19 +93,21 @@ class PlanText:
         return self._number(int(leaf.exprId().id())) if name in _REFERENCES else name
 
     def _column(self, text: str) -> str:
-        return _COLUMN.sub(lambda found: f" {self._number(int(found[1]))}", text)
+        return _COLUMN.sub(lambda found: f" {self._number(int(found[1]))}", without_seeds(text))
 
     def _number(self, expression_id: int) -> int:
         return self._numbers.setdefault(expression_id, len(self._numbers))
 
     def _functions(self, expression: Any) -> Iterator[str]:
         """Yield a digest of the code of each Python function that an expression calls."""
-        if not self._calls_functions(expression):
-            return
-        if str(expression.getClass().getSimpleName()).startswith("Python"):
-            yield function_digest(self._internals, expression.func())
-        for child in _items(expression.children()):
-            yield from self._functions(child)
+        waiting = [expression]
+        while waiting:
+            each = waiting.pop()
+            if not self._calls_functions(each):
+                continue
+            if str(each.getClass().getSimpleName()).startswith("Python"):
+                yield function_digest(self._internals, each.func())
+            waiting += [*items(each.children())][::-1]
 
     def _calls_functions(self, plan_or_expression: Any) -> bool:
         return any(plan_or_expression.containsPattern(pattern) for pattern in self._with_functions)
@@ -117,10 +120,6 @@ def _given(internals: SparkInternals, leaf: Any) -> Iterator[str]:
         yield hashlib.sha256(str(leaf.data().mkString(_BETWEEN)).encode()).hexdigest()
     else:
         yield from options_of(internals, name, leaf)
-
-
-def _items(sequence: Any) -> Iterator[Any]:
-    return (sequence.apply(index) for index in range(sequence.size()))
 
 
 def _texts(expressions: Any) -> list[str]:

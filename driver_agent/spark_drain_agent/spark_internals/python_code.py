@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dis import opmap
 from typing import Any
 
 from spark_drain_agent.spark_internals.application_modules import sources
 from spark_drain_agent.spark_internals.pickle_tree import Node, pickle_tree
+from spark_drain_agent.spark_internals.run_texts import without_fetch_ids
 
-__all__ = ["broadcast_id", "code_digest", "without_fetch_ids"]
+__all__ = ["broadcast_id", "code_digest"]
 
 _MOST_OPCODES = 500_000
 """Of a pickle that is looked into: a few seconds."""
@@ -33,17 +33,11 @@ _OF_ONE_RUN = {
     "_make_typevar": 5,
 }
 """The argument in which a function of pickles carries an id, or a path, of one run."""
-_OF_A_PLACE = frozenset({"__file__", "__path__"})
+_UNCOUNTED = frozenset({"__doc__", "__file__", "__firstlineno__", "__path__", "__static_attributes__"})
+"""What a folder or a line of the program is called in classes and modules, and texts that data classes make of their defaults."""
 _OF_A_MODULE = frozenset({"__module__", "__name__"})
 _IMPORTING = frozenset({"__import__", "import_module"})
 _PICKLING = frozenset({"cloudpickle", "pyspark"})
-_FETCHED = re.compile(r"(?:(?<=/)|^)(pyspark|spark|spark-upload|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/|$)")
-"""A folder to which Spark has fetched the application."""
-
-
-def without_fetch_ids(text: str) -> str:
-    """Return a text without the ids of folders to which Spark has fetched the application, which each run has anew."""
-    return _FETCHED.sub(r"\1", text)
 
 
 def broadcast_id(pickled: bytes) -> int | None:
@@ -55,8 +49,9 @@ def broadcast_id(pickled: bytes) -> int | None:
 def code_digest(pickled: bytes) -> str:
     """Return a digest of a pickled function, and of the modules of the application that it uses.
 
-    What differs from run to run does not count: the order of a set, the id that cloudpickle gives to each class of the program's own file,
-    the ids of broadcast variables and accumulators, the folder of the program. A pickle of very many objects is not looked into.
+    What differs from run to run does not count: the order of a set or dictionary, the id that cloudpickle gives to each class of the
+    program's own file, the ids of broadcast variables and accumulators, the folder of the program. A pickle of very many objects is not
+    looked into.
     """
     tree = pickle_tree(pickled, _MOST_OPCODES)
     if tree is None:
@@ -64,6 +59,10 @@ def code_digest(pickled: bytes) -> str:
     digests = _Digests()
     function = digests.of(tree)
     return hashlib.sha256("\n".join([function, *sorted(sources(digests.modules, digests.names))]).encode()).hexdigest()[:16]
+
+
+_Steps = Generator[Node, str, str]
+"""Asks for the digests of the parts of an object, one by one, and returns its text."""
 
 
 class _Digests:
@@ -78,19 +77,29 @@ class _Digests:
         main = sys.modules.get("__main__")
         self._script, self._package = getattr(main, "__file__", None), getattr(main, "__package__", None)
         self._known: dict[int, str] = {}
-        self._path: list[int] = []
 
-    def of(self, node: Node) -> str:
-        """Return the digest of an object."""
-        if id(node) in self._path:  # a function that calls itself
-            return f"{len(self._path) - self._path.index(id(node))} up"
-        if id(node) not in self._known:
-            self._path.append(id(node))
-            self._known[id(node)] = hashlib.sha256(self._text(node).encode()).hexdigest()[:32]
-            self._path.pop()
-        return self._known[id(node)]
+    def of(self, root: Node) -> str:
+        """Return the digest of an object; what it refers to may be nested deeply, so that nothing here calls itself."""
+        path = {id(root): (0, self._text(root))}
+        digest: Any = None
+        while path:
+            node, (_, steps) = next(reversed(path.items()))
+            try:
+                part = steps.send(digest)
+            except StopIteration as end:
+                del path[node]
+                digest = self._known[node] = hashlib.sha256(end.value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+                continue
+            if id(part) in path:  # a function that calls itself
+                digest = f"{len(path) - path[id(part)][0]} up"
+            elif id(part) in self._known:
+                digest = self._known[id(part)]
+            else:
+                path[id(part)] = (len(path), self._text(part))
+                digest = None
+        return str(digest)
 
-    def _text(self, node: Node) -> str:
+    def _text(self, node: Node) -> _Steps:
         called = _called(node)
         self.modules.add(node.imported[0])
         if called == "subimport":
@@ -101,23 +110,26 @@ class _Digests:
         if called in _OF_ONE_RUN:
             arguments = node.parts[1].parts
             counted = [node.parts[0], *(part for index, part in enumerate(arguments) if index != _OF_ONE_RUN[called])]
-        parts = [self.of(part) for part in counted]
+        parts = yield from _digests(counted)
         if node.name in _SETS:
             parts.sort()
-        elements = sorted(self.of(part) for change in node.changes if change.name in _SETS for part in change.parts)
-        changes = [(change.name, [*self._changed(change)]) for change in node.changes if change.name not in _SETS]
-        return f"{node.name} {self._leaf(node.argument)} {parts} {elements} {changes}"
+        elements, items, changes = [], [], []
+        for change in node.changes:
+            if change.name in _SETS:
+                elements += yield from _digests(change.parts)
+            elif change.name in _ITEMS:
+                items += yield from self._items(change)
+            else:
+                changes.append((change.name, (yield from _digests(change.parts))))
+        return f"{node.name} {self._leaf(node.argument)} {parts} {sorted(elements)} {sorted(items)} {changes}"
 
-    def _changed(self, change: Node) -> Iterator[str]:
-        if change.name not in _ITEMS:
-            yield from (self.of(part) for part in change.parts)
-            return
+    def _items(self, change: Node) -> Generator[Node, str, list[tuple[str, str]]]:
+        items = []
         for key, value in zip(change.parts[::2], change.parts[1::2], strict=True):
-            yield self.of(key)
             if key.argument in _OF_A_MODULE:
                 self.modules.add(str(value.argument))
-            if key.argument not in _OF_A_PLACE:
-                yield self.of(value)
+            items.append(((yield key), "" if key.argument in _UNCOUNTED else (yield value)))
+        return items
 
     def _leaf(self, argument: Any) -> str:
         if not isinstance(argument, str):
@@ -133,6 +145,13 @@ class _Digests:
         self.modules |= imported
         if self._package:
             self.modules |= {f"{self._package}.{name}".rstrip(".") for name in imported}
+
+
+def _digests(nodes: Iterable[Node]) -> Generator[Node, str, list[str]]:
+    digests = []
+    for node in nodes:
+        digests.append((yield node))
+    return digests
 
 
 def _called(node: Node) -> str:

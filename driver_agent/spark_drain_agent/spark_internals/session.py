@@ -24,13 +24,14 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.relaunch import relaunching
-from spark_drain_agent.spark_internals.sink_code import sink_text
+from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
+from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "pins_threads", "submitted_conf"]
 
-_TIME_CONFS = ("spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy")
-"""What the same text becomes as a time depends on these."""
+_VALUE_CONFS = ("spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy", "spark.sql.ansi.enabled")
+"""What the same text becomes as a time or a number depends on these."""
 _CHECKPOINT_MANAGERS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager",
     "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager",
@@ -187,7 +188,8 @@ class SparkInternals:
                 fields[str(field.getName())] = field.get(jwriter)
         if dataset is None or not {"extraOptions", "trigger", "outputMode", "source"} <= fields.keys():
             raise UnsupportedSparkError(f"the DataStreamWriter of Spark {self.spark_version} is not known: {sorted(fields)}")
-        return CapturedWriter(dataset, fields, launch, writer._sq, path, table)
+        confs = tuple(str(self.session.conf.get(name)) for name in _VALUE_CONFS)
+        return CapturedWriter(dataset, fields, launch, writer._sq, path, table, sink_code(self, fields), confs)
 
     def _full_name(self, table: str) -> str:
         """Return a table's name with catalog and schema, found as Spark finds them."""
@@ -261,11 +263,12 @@ class SparkInternals:
 
     def analyzed_text(self, captured: CapturedWriter) -> str:
         """Return the analyzed logical plan, its functions and schema as text that is equal for equal plans of two runs."""
-        return f"{PlanText(self).of(captured.dataset.queryExecution().analyzed())}\n{captured.dataset.schema().json()}"
+        plan = PlanText(self).of(captured.dataset.queryExecution().analyzed())
+        return f"{captured.confs}\n{plan}\n{without_seeds(captured.dataset.schema().json())}"
 
     def sink_text(self, captured: CapturedWriter) -> str:
         """Return kind, destination and Python code of a writer's sink as text that is equal for equal sinks of two runs."""
-        return sink_text(self, captured)
+        return sink_text(captured)
 
     def stateful_operators(self, captured: CapturedWriter) -> list[LogicalOperator]:
         """Return the operators of the plan that keep state between batches, top down."""
@@ -274,8 +277,7 @@ class SparkInternals:
 
     def watermarks(self, captured: CapturedWriter) -> tuple[str, ...]:
         """Return what `watermarks_of` says of the plan, equal for equal plans of two runs."""
-        confs = [self.session.conf.get(name) for name in _TIME_CONFS]
-        return tuple(f"{confs} {text}" for text in watermarks_of(self, captured.dataset.queryExecution().analyzed()))
+        return tuple(f"{captured.confs} {text}" for text in watermarks_of(self, captured.dataset.queryExecution().analyzed()))
 
     # -- running queries -----------------------------------------------------------------------------------------------------------
 

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.driver_code import batch_function_digest
+from spark_drain_agent.spark_internals.program import program_text
 from spark_drain_agent.spark_internals.python_function import function_digest
 from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["sink_text"]
+__all__ = ["sink_code", "sink_text"]
 
 _DESTINATIONS = ("path", "topic", "dbtable", "url")
 
 
-def sink_text(internals: SparkInternals, captured: CapturedWriter) -> str:
-    """Return kind and destination of a writer's sink, and a digest of the Python code that it calls for each batch or row."""
+def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
+    """Return a digest of the Python code that a sink calls for each batch or row, and of its program, "" for other sinks.
+
+    What the code refers to changes while it runs, so that this is asked at the start.
+
+    Parameters
+    ----------
+    internals
+        Access to Spark.
+    fields
+        Of a writer.
+    """
+    return or_unknown("the code of a sink", lambda: _batch_function(internals, fields) + _row_function(internals, fields))
+
+
+def sink_text(captured: CapturedWriter) -> str:
+    """Return kind and destination of a writer's sink, and the digest of its code."""
     named = [captured.path, captured.table, *(captured.option(name) for name in _DESTINATIONS)]
-    return f"{captured.source} {named} {_batch_function(internals, captured)} {_row_function(internals, captured)}"
+    return f"{captured.source} {named} {captured.code}"
 
 
-def _batch_function(internals: SparkInternals, captured: CapturedWriter) -> str:
+def _batch_function(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
     """Return a digest of the function of foreachBatch, which the JVM calls by py4j."""
-    caller = captured.fields.get("foreachBatchWriter")
+    caller = fields.get("foreachBatchWriter")
     if caller is None:
         return ""
     proxy = private_field(caller, "1")  # what the lambda of PythonForeachBatchHelper holds: arg$1
@@ -38,8 +56,8 @@ def _batch_function(internals: SparkInternals, captured: CapturedWriter) -> str:
     return batch_function_digest(function.func)
 
 
-def _row_function(internals: SparkInternals, captured: CapturedWriter) -> str:
+def _row_function(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
     """Return a digest of the function of foreach (PythonForeachWriter), which executors call."""
-    writer = captured.fields.get("foreachWriter")
+    writer = fields.get("foreachWriter")
     function = None if writer is None else private_field(writer, "func")
-    return "" if function is None else function_digest(internals, function)
+    return "" if function is None else f"{function_digest(internals, function)}\n{program_text()}"

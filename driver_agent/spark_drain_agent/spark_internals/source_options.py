@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.errors import redacted
-from spark_drain_agent.spark_internals.python_code import without_fetch_ids
+from spark_drain_agent.spark_internals.run_texts import is_secret, without_fetch_ids
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -16,7 +16,6 @@ __all__ = ["options_of"]
 
 _OF_ONE_RUN = re.compile(r"(?i)starting.*|(max|min)\w*PerTrigger|minPartitions|kafka\.group\.id|groupIdPrefix")
 """Options that a checkpoint overrides, that set the pace, or that name the reader: what a query computes does not depend on them."""
-_SECRET = re.compile(r"(?i)secret|password|token|access[.]?key|credential")
 
 
 def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]:
@@ -47,4 +46,4 @@ def _entries(options: Any) -> Iterator[tuple[str, str]]:
 
 def _counted(options: Iterable[tuple[str, str]]) -> str:
     """Return options without credentials, and without those of `_OF_ONE_RUN`."""
-    return str(sorted((key.lower(), redacted(value)) for key, value in options if not (_OF_ONE_RUN.fullmatch(key) or _SECRET.search(key))))
+    return str(sorted((key.lower(), redacted(value)) for key, value in options if not (_OF_ONE_RUN.fullmatch(key) or is_secret(key))))

@@ -27,6 +27,10 @@ class CapturedWriter:
         Wraps a JVM query as pyspark does for this writer.
     path, table
         What the query was started into, where that was not among the options.
+    code
+        Digest of the Python code that the sink calls, "" where it calls none.
+    confs
+        What texts become as times and numbers depends on these values.
     """
 
     dataset: Any
@@ -35,6 +39,8 @@ class CapturedWriter:
     python_query: Callable[[Any], StreamingQuery]
     path: str | None = None
     table: str | None = None
+    code: str = ""
+    confs: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:

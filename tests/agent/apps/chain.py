@@ -1,6 +1,6 @@
 """Three queries, each reading the folder that the one before it writes: windows of one, five and fifteen minutes.
 
-Usage: chain.py BASE [KILL_AT], where KILL_AT is a point of a drain at which driver and JVM are killed.
+Usage: chain.py BASE. The file BASE/kill-at names a point of a drain at which driver and JVM are killed.
 """
 
 import os
@@ -57,8 +57,8 @@ def kill_at(wanted: str) -> None:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    for argument in sys.argv[2:]:
-        kill_at(argument)
+    if (folder / "kill-at").exists():
+        kill_at((folder / "kill-at").read_text())
     for part in ("first", "second"):
         (folder / part).mkdir(exist_ok=True)
     start(SparkSession.builder.getOrCreate(), folder)

@@ -110,7 +110,8 @@ def test_killed_between_the_writers_flush_and_the_readers(tmp_path: Path, point:
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")
     feed.add(4)
     confs = {"spark.sparkdrain.queryDependencies": "first>second,second>third"}
-    killed = Driver("chain.py", tmp_path, point, store=drains, confs=confs)
+    (tmp_path / "kill-at").write_text(point)
+    killed = Driver("chain.py", tmp_path, store=drains, confs=confs)
     try:
         eventually(lambda: list((tmp_path / "second").glob("*.json")), "rows to reach the second folder", alive=killed)
         asked = drains.write("CatchUp")
@@ -122,6 +123,7 @@ def test_killed_between_the_writers_flush_and_the_readers(tmp_path: Path, point:
     assert states["first"] == "Drained"
     assert states["third"] != "Drained"
 
+    (tmp_path / "kill-at").unlink()
     restarted = Driver("chain.py", tmp_path, store=drains, confs=confs)
     try:
         drains.reaches(asked, "Drained", driver=restarted)

@@ -90,6 +90,27 @@ def of_static_side(plans: Plans, name: str) -> DataFrame:
     return plans.events().join(plans.spark.read.schema("id long").json(str(file)), "id")
 
 
+def of_list(plans: Plans, names: str) -> DataFrame:
+    return plans.events().where(~F.col("name").isin(*names))
+
+
+def started_anew(plans: Plans, start: str) -> dict[str, DataFrame]:
+    """Return plans of which Spark, or the order of a set, makes something else at each start."""
+    events = plans.events()
+    if start == "second":
+        plans.spark.range(2).count()
+    seed = {"first": 1, "second": 2}[start]
+    names = ["a", "b)", "c"] if start == "first" else ["c", "b)", "a"]
+    return {
+        "rand": events.select((F.rand() * 10).alias("salt"), F.randn()),
+        "sql": events.selectExpr("uuid() AS id", "shuffle(array(id, amount)) AS both", "rand() AS salt"),
+        "sample": events.sample(0.5),
+        "seeds": events.select(F.rand(seed), F.shuffle(F.array("id", "amount"))),
+        "metrics": events.observe("metrics", F.count("*").alias("rows"), F.max("id").alias("last")),
+        "list": events.where(F.col("name").isin(*names) | F.when(~F.col("name").isin(*names), F.rand() > 0)),
+    }
+
+
 CASES: dict[str, tuple[Plan, str, str]] = {
     "column-of-one-name": (joined, "a", "b"),
     "watermark-of-one-name": (watermarked, "a", "b"),
@@ -106,6 +127,7 @@ CASES: dict[str, tuple[Plan, str, str]] = {
     "rows": (of_rows, "a", "b"),
     "higher-order-function": (of_higher_order, "1", "2"),
     "static-side": (of_static_side, "a", "b"),
+    "list": (of_list, "ab", "ac"),
 }
 
 
@@ -134,6 +156,36 @@ def test_what_differs_from_run_to_run_does_not_count(plans: Plans, case: str) ->
     before = text(make(plans, first))
     plans.spark.range(3).count()
     assert text(make(plans, first)) == before
+
+
+def test_what_each_start_makes_anew_does_not_count(plans: Plans) -> None:
+    first, second = ({name: text(plan) for name, plan in started_anew(plans, start).items()} for start in ("first", "second"))
+    assert [name for name in first if first[name] != second[name]] == []
+    assert len({*first.values()}) == len(first)
+
+
+@pytest.mark.parametrize("conf", ["spark.sql.ansi.enabled", "spark.sql.session.timeZone"])
+def test_what_texts_become_counts(plans: Plans, conf: str) -> None:
+    """As it is when the query starts."""
+    internals, found = SparkInternals(plans.spark), set()
+    timed = plans.events().withWatermark("at", "1 minute")
+    before = plans.spark.conf.get(conf)
+    try:
+        for value in {"spark.sql.ansi.enabled": ("true", "false"), "spark.sql.session.timeZone": ("UTC", "Asia/Tokyo")}[conf]:
+            plans.spark.conf.set(conf, value)
+            captured = internals.capture(timed.writeStream)
+            plans.spark.conf.set(conf, before or "")
+            found.add((internals.analyzed_text(captured), internals.watermarks(captured)))
+    finally:
+        plans.spark.conf.set(conf, before or "")
+    assert len({plan for plan, _ in found}) == len({watermarks for _, watermarks in found}) == 2
+
+
+def test_a_plan_may_be_deep(plans: Plans) -> None:
+    plan = plans.events()
+    for number in range(300):
+        plan = plan.withColumn("name", F.upper("name") if number else F.udf(str.upper)("name"))
+    assert text(plan)[0]
 
 
 def test_a_watermark_on_another_column_of_its_name_is_another_one(plans: Plans) -> None:

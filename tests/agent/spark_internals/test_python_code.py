@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.cloudpickle import dumps
+from spark_drain_agent.spark_internals.python_code import code_digest
 
 PROGRAM = """
 from collections.abc import Iterator
@@ -23,11 +25,12 @@ from spark_drain_agent.spark_internals.python_code import code_digest
 
 TENANT = "6f1c0000-1111-4222-8333-444455556666"
 KNOWN = {"a", "bb", "ccc", "dddd"}
+COUNTS = {name: len(name) for name in KNOWN}
 LATE = True
 LOW, HIGH = 10, 20
 
 def known(text, deep=True):
-    if text in {"q", "ww", "eee", "rrrr"} or text in KNOWN or len(text) > LOW:
+    if text in {"q", "ww", "eee", "rrrr"} or text in KNOWN or text in COUNTS or len(text) > LOW:
         return LATE and HIGH
     return known(text[1:], deep) if deep and text else len(text)
 
@@ -42,6 +45,7 @@ class Colour(Enum):
 @dataclass
 class Processor:
     limit: int = 7
+    step: object = parsed
     strict = True
 
     def first(self, rows: Iterator[T]) -> T:
@@ -72,6 +76,10 @@ MODULES = {
     "rules.py": "LIMITS = {'a': 1}",
     "tables.py": """
 import importlib
+import os
+
+FROM = os.environ.get("FIRST_HOUR", "")
+HOURS = "hours.toml"
 
 def found(text):
     import indexed
@@ -80,6 +88,7 @@ def found(text):
 def finding(first):
     return lambda text: text[first:]
 """,
+    "hours.toml": "first = 1",
     "indexed.py": "FIRST = 1",
     "named.py": "NAMES = {'a': 1}",
     "late.py": "def limit(text): return 1",
@@ -98,8 +107,8 @@ def program(tmp_path: Path) -> Path:
     return tmp_path / "program.py"
 
 
-def digest(program: Path, seed: int = 1) -> str:
-    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+def digest(program: Path, seed: int = 1, **variables: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed), **variables}
     return subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -133,6 +142,7 @@ def test_what_differs_from_run_to_run_does_not_count(program: Path, tmp_path: Pa
         ("rules.py", "'a': 1", "'a': 2"),
         ("tables.py", "text[first:]", "text[:first]"),
         ("tables.py", "get(text, indexed", "pop(text, indexed"),
+        ("hours.toml", "first = 1", "first = 2"),
         ("indexed.py", "FIRST = 1", "FIRST = 2"),
         ("named.py", "'a': 1", "'a': 2"),
         ("late.py", "return 1", "return 2"),
@@ -149,6 +159,25 @@ def test_other_code_has_another_digest(program: Path, file: str, old: str, new: 
     assert old in changed.read_text()
     changed.write_text(changed.read_text().replace(old, new) + "\n")
     assert digest(program) != first
+
+
+def test_a_variable_that_a_module_names_counts(program: Path) -> None:
+    assert digest(program, FIRST_HOUR="1") != digest(program, FIRST_HOUR="2")
+    assert digest(program, LAST_HOUR="1") == digest(program, LAST_HOUR="2")
+
+
+def test_what_is_nested_deeply_has_a_digest_too() -> None:
+    class Link:
+        def __init__(self, before: object) -> None:
+            self.before = before
+
+    def linked(last: object) -> str:
+        links: object = last
+        for _ in range(150):
+            links = Link([links])
+        return code_digest(dumps(lambda: links))  # type: ignore[no-untyped-call]
+
+    assert linked(1) == linked(1) != linked(2)
 
 
 def test_a_module_that_was_loaded_meanwhile_does_not_count(program: Path) -> None:

@@ -1,0 +1,27 @@
+"""What of a text, or of a name, belongs to one run: ids, addresses of objects, credentials."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["is_secret", "without_fetch_ids", "without_ids"]
+
+_FETCHED = re.compile(r"(?:(?<=/)|^)(pyspark|spark|spark-upload|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/|$)")
+"""A folder to which Spark has fetched the application."""
+_ID = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|(?<= at )0x[0-9a-f]+")
+_SECRET = re.compile(r"(?i)secret|password|token|access[._-]?key|credential")
+
+
+def without_fetch_ids(text: str) -> str:
+    """Return a text without the ids of folders to which Spark has fetched the application, which each run has anew."""
+    return _FETCHED.sub(r"\1", text)
+
+
+def without_ids(text: str) -> str:
+    """Return a text without any UUID, and without addresses of objects."""
+    return _ID.sub("", text)
+
+
+def is_secret(name: str) -> bool:
+    """Return whether an option or a variable of this name holds a credential, which may be another one at each start."""
+    return _SECRET.search(name) is not None

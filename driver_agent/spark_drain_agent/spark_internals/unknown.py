@@ -1,0 +1,28 @@
+"""Digests that cannot be had."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+
+__all__ = ["or_unknown"]
+
+_LOG = logging.getLogger("spark_drain")
+
+
+def or_unknown(what: str, digest: Callable[[], str]) -> str:
+    """Return a digest, or where it cannot be made, which must keep no query from starting, a text that equals no other one.
+
+    Parameters
+    ----------
+    what
+        For the log: of what.
+    digest
+        Makes it.
+    """
+    try:
+        return digest()
+    except Exception:  # whatever Spark, or an object of the application, has in store
+        _LOG.warning("%s cannot be looked at: no other start counts as the same version", what, exc_info=True)
+        return f"unknown {uuid.uuid4()}"
