@@ -26,6 +26,7 @@ from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.planning.output_paths import check_names, check_outputs
 from spark_drain_agent.planning.plan import PlanRejectedError, check_options
 from spark_drain_agent.planning.query_graph import CycleError, UnknownDependencyError
+from spark_drain_agent.queries.catch_up import CatchUp
 from spark_drain_agent.queries.freeze import QueryEndedError
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words
@@ -95,7 +96,7 @@ class BeforeCommit:
                     planned = self._plan(options)
                 self._wait_for_approval(options)
                 if options.mode == "CatchUp" and not caught_up:
-                    self._catch_up(planned)
+                    self._catch_up(planned, options)
                     caught_up = True  # a store that is away afterwards does not make the request a later one
                 return self._freeze_and_decide(options)
             except StoreAwayError:
@@ -183,18 +184,19 @@ class BeforeCommit:
             while not self._request.approved:
                 self._pause()
 
-    def _catch_up(self, planned: _Planned) -> None:
-        """Read on to the latest offsets of this moment, in all queries at once."""
+    def _catch_up(self, planned: _Planned, options: DrainOptions) -> None:
+        """Read on to the latest offsets of this moment, in all queries at once; one that is stopped meanwhile is not waited for."""
         try:
             with self._reporter.timed("catchUp"):
-                under_way = [target.catch_up(self._request.keep_waiting) for target in planned.targets]
+                under_way = [(target, target.catch_up(self._request.keep_waiting)) for target in planned.targets]
                 self._reporter.change(
                     reason=reasons.CATCHING_UP,
                     message=f"{', '.join(target.label for target in planned.targets)}: reading on to the latest offsets of this moment",
                 )
-                for catch_up in under_way:
+                for target, catch_up in under_way:
                     if catch_up is not None:
-                        catch_up.wait()
+                        _wait_or_stopped(target, catch_up)
+            self._check_replaceable(options)
         except (PlanRejectedError, QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
             raise _explained(error) from error
 
@@ -311,6 +313,14 @@ class BeforeCommit:
 
 def _under_way(targets: list[UncommittedQuery]) -> str:
     return ", ".join(under_way for target in targets if (under_way := target.under_way()))
+
+
+def _wait_or_stopped(target: UncommittedQuery, catch_up: CatchUp) -> None:
+    try:
+        catch_up.wait()
+    except QueryEndedError:
+        if not target.stopped:
+            raise
 
 
 def _explained(error: BaseException) -> BaseException:

@@ -142,6 +142,33 @@ def test_what_was_there_is_read_and_what_comes_later_is_not_waited_for(warm: War
 
 
 @spark
+@pytest.mark.parametrize("named", [False, True])
+def test_a_query_that_is_stopped_while_it_reads_on_is_left_out(warm: Warm, tmp_path: Path, named: bool) -> None:
+    """The other one is drained, where the drain did not name what it asks for."""
+    (tmp_path / "other").mkdir()
+    other = Feed(tmp_path / "other/input")
+    other.add(2)
+    _, block = held_in_the_first_batch(warm, tmp_path, files=5)
+    writer = read(warm.session, tmp_path / "other").select("id").writeStream.queryName("other")
+    writer.option("checkpointLocation", str(tmp_path / "other/checkpoint")).foreachBatch(to_files(tmp_path / "other/out")).start()
+    with warm.requested("CatchUp", **({"queries": "behind", "afterDrain": "Keep"} if named else {})) as asked:
+        warm.drains.reaches(asked, "Acknowledged", reason="CatchingUp")
+        behind = next(query for query in warm.session.streams.active if query.name == "behind")
+        stopping = threading.Thread(target=behind.stop)
+        stopping.start()
+        block.unlink()
+        stopping.join()
+        drain = warm.drains.reaches(asked, "Failed" if named else "Drained")
+    if named:
+        assert (drain["reason"], "behind" in drain["message"]) == ("QueryFailed", True)
+        eventually(lambda: ids_in(tmp_path / "other/out") == exactly(other.ids), "the other query to run on")
+    else:
+        assert [query["name"] for query in drain["queries"]] == ["other"]
+        assert "behind" in drain["message"]
+        assert ids_in(tmp_path / "other/out") == exactly(other.ids)
+
+
+@spark
 @pytest.mark.parametrize("files", [0, 1])
 def test_an_idle_query_is_not_behind(warm: Warm, tmp_path: Path, files: int) -> None:
     """Without any file no batch has ever run."""
