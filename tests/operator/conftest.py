@@ -181,7 +181,8 @@ def world(api_server: ApiServer, shared: Shared) -> Iterator[World]:
 @pytest.fixture
 def own_world(api_server: ApiServer, namespace: str, tmp_path: Path) -> Iterator[World]:
     """Return a world with an operator of its own, not started yet: it may be killed."""
-    operator = OperatorProcess(without_proxy(api_server.environment()), namespace, tmp_path / "operator.log", "--log-level", "DEBUG")
+    options = ("--allow-delete", "--log-level", "DEBUG")
+    operator = OperatorProcess(without_proxy(api_server.environment()), namespace, tmp_path / "operator.log", *options)
     yield World(api_server, namespace, operator, ScriptedApplication(api_server.client, namespace))
     if operator.running:
         operator.kill()

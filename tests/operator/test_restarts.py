@@ -128,11 +128,10 @@ def test_liveness_is_served_and_sigterm_ends_it_well(own_world: World, tmp_path:
 def test_an_installation_that_deletes_nothing_any_more_completes_what_was_begun(own_world: World, tmp_path: Path) -> None:
     """Whether a drain is admissible is asked before it begins, not while its application stands still."""
     world = own_world
-    allowed = world.operator = world.operator.twin(tmp_path / "allowed.log", "--allow-delete")
-    allowed.start()
+    world.operator.start()
     agent, drain_id = world.drain_at(DrainState.FLUSHING, afterDrain="Delete")
-    allowed.kill()
-    world.operator = allowed.twin(tmp_path / "upgraded.log")
+    world.operator.kill()
+    world.operator = world.operator.twin(tmp_path / "upgraded.log")
     world.operator._command.remove("--allow-delete")
     world.operator.start()
     agent.drained(drain_id)

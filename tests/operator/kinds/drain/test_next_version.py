@@ -2,7 +2,6 @@
 
 import time
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,11 +59,8 @@ def test_a_next_version_is_known_by_its_spec(own_world: World, reverted: str) ->
 
 
 @pytest.mark.parametrize("after", ["Suspend", "Delete"])
-def test_a_next_version_that_is_applied_while_the_drained_driver_is_held_is_left_alone(
-    own_world: World, after: str, tmp_path: Path
-) -> None:
+def test_a_next_version_that_is_applied_while_the_drained_driver_is_held_is_left_alone(own_world: World, after: str) -> None:
     world = own_world
-    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
     world.operator.start()
     agent, drain_id = world.drain_at(DrainState.REPORTING, afterDrain=after)
     world.operator.kill()
@@ -76,7 +72,6 @@ def test_a_next_version_that_is_applied_while_the_drained_driver_is_held_is_left
     body = world.await_phase("Drained")
     assert condition(body, "ScaledDown")["reason"] == "ApplicationResumed"  # type: ignore[index]
     assert not world.application.suspended
-    world.operator.stop()
 
 
 @pytest.mark.parametrize("after", ["Suspend", "Delete"])
@@ -117,11 +112,8 @@ def test_what_was_drained_in_time_is_drained_however_late_the_operator_is(own_wo
 
 
 @pytest.mark.parametrize("after", ["Suspend", "Delete"])
-def test_a_changed_spec_that_its_operator_does_not_act_on_is_suspended(own_world: World, after: str, tmp_path: Path) -> None:
+def test_a_changed_spec_that_its_operator_does_not_act_on_is_suspended(world: World, after: str) -> None:
     """Kubeflow compares specs with their types, may be told to ignore fields, or was away."""
-    world = own_world
-    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
-    world.operator.start()
     agent, drain_id = world.drain_at(DrainState.FLUSHING, afterDrain=after)
     world.application.change(driver={"coreLimit": "1000m"})
     agent.drained(drain_id)
@@ -130,7 +122,6 @@ def test_a_changed_spec_that_its_operator_does_not_act_on_is_suspended(own_world
     changed_for(world, 31)
     world.application.obey_suspend()
     assert scaled_down(world.await_phase("Drained")) == "ApplicationSuspended"
-    world.operator.stop()
 
 
 def test_each_change_gives_its_operator_the_time_to_act_on_it(world: World) -> None:
@@ -146,10 +137,7 @@ def test_each_change_gives_its_operator_the_time_to_act_on_it(world: World) -> N
 
 
 @pytest.mark.parametrize("after", ["Suspend", "Delete"])
-def test_a_next_version_stays_one_when_its_change_is_reverted(own_world: World, after: str, tmp_path: Path) -> None:
-    world = own_world
-    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
-    world.operator.start()
+def test_a_next_version_stays_one_when_its_change_is_reverted(world: World, after: str) -> None:
     world.complete_without_result(afterDrain=after)
     world.application.change(image="next")
     world.application.restart("spark-two")
@@ -158,7 +146,6 @@ def test_a_next_version_stays_one_when_its_change_is_reverted(own_world: World, 
     world.free_result_name()
     assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
     assert not world.application.suspended
-    world.operator.stop()
 
 
 def test_a_complete_drain_whose_restarted_driver_does_not_repeat_its_report_is_stalled(world: World) -> None:

@@ -4,7 +4,6 @@ import json
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -410,9 +409,8 @@ def test_a_drain_that_was_ended_by_hand_leaves_no_request(world: World) -> None:
     eventually(world.drain_is_gone, "the drain is gone")
 
 
-def test_pods_of_the_next_application_of_the_name_are_not_waited_for(own_world: World, tmp_path: Path) -> None:
+def test_pods_of_the_next_application_of_the_name_are_not_waited_for(own_world: World) -> None:
     world = own_world
-    world.operator = world.operator.twin(tmp_path / "operator.log", "--allow-delete")
     world.operator.start()
     world.drained(afterDrain="Delete")
     eventually(lambda: not world.application.exists, what="it is deleted")
@@ -423,7 +421,6 @@ def test_pods_of_the_next_application_of_the_name_are_not_waited_for(own_world: 
     world.operator.start()
     world.await_phase("Drained")
     assert not world.application.suspended
-    world.operator.stop()
 
 
 def test_config_maps_of_an_application_that_is_gone_are_not_used(world: World) -> None:

@@ -104,6 +104,7 @@ def test_a_drain_that_was_interrupted_half_way_is_not_taken_for_nothing_to_drain
 
 
 def test_deletion_of_the_application_is_refused_where_the_operator_may_not(own_world: World) -> None:
+    own_world.operator._command.remove("--allow-delete")
     own_world.operator.start()
     agent = own_world.run_application()
     own_world.create_drain(afterDrain="Delete")
