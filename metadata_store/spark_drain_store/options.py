@@ -118,6 +118,7 @@ OPTIONS = (
 """Every option that there is, in the order of the PipelineDrain's spec."""
 
 _OPTIONS: Mapping[str, Option] = {option.name: option for option in OPTIONS}
+_ARGUMENTS = {"mode": "--mode", "runId": "--run-id"}
 _SIDE_OUTPUT = ("incompleteWindows.sideOutput.path", "incompleteWindows.sideOutput.format")
 _RESTART = "checkpoint.acceptBatchIdRestart"
 
@@ -216,7 +217,8 @@ def _chosen(name: str, options: Mapping[str, str]) -> str:
 
 def _check(mode: str, name: str, value: str) -> None:
     if name not in _OPTIONS:
-        raise UnsupportedOptionError(f"option {name!r} (value {value!r}) is not known; known are {', '.join(sorted(_OPTIONS))}")
+        hint = f"; it is given by {_ARGUMENTS[name]}" if name in _ARGUMENTS else ""
+        raise UnsupportedOptionError(f"option {name!r} (value {value!r}) is not known; known are {', '.join(sorted(_OPTIONS))}{hint}")
     option = _OPTIONS[name]
     if option.values and value not in option.values:
         raise UnsupportedOptionError(f"option {name!r} must be one of {', '.join(option.values)}, not {value!r}")

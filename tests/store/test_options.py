@@ -59,6 +59,7 @@ def test_options_are_read_with_their_defaults_resolved(mode: str, options: Mappi
         ("drain", {}, "mode 'drain' must be one of Drain, CatchUp, Stop"),
         ("", {}, "mode '' must be one of"),
         ("Drain", {"checkpoint": "Reseed"}, "option 'checkpoint' (value 'Reseed') is not known; known are afterDrain"),
+        ("Drain", {"mode": "Stop"}, "; it is given by --mode"),
         (
             "Drain",
             {"checkpoint.acceptBatchIdRestart": "yes"},

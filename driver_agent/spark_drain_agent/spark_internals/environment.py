@@ -13,7 +13,7 @@ from spark_drain_agent.spark_internals.run_texts import is_secret, without_ids
 __all__ = ["surroundings"]
 
 _OF_ONE_START = re.compile(
-    r"_|HOST(NAME)?|(OLD)?PWD|SHLVL|TE?MP(DIR)?|RANDOM|(CONTAINER|GATEWAY|JVM|NM|LOCAL|LOG)_\w+"
+    r"_|HOST(NAME)?|(OLD)?PWD|SHLVL|TE?MP(DIR)?|RANDOM|CONTAINER_ID|JVM_PID|LOCAL_(USER_)?DIRS|LOG_DIRS|NM_(HOST|PORT|HTTP_PORT|AUX_SERVICE_\w+)"
     r"|(MY_)?(POD|NODE|HOST)_?(NAME|IPS?|UID|ID)|KUBERNETES_\w+|\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?"
     r"|SPARK_(APPLICATION_ID|AUTH_\w+|DRIVER_\w+|ENV_LOADED|EXECUTOR_\w+|JAVA_OPT_\w+|LOCAL_\w+|PUBLIC_DNS|YARN_\w+)|PYSPARK_GATEWAY_\w+"
 )

@@ -8,8 +8,9 @@ __all__ = ["is_secret", "without_fetch_ids", "without_ids"]
 
 _FETCHED = re.compile(r"(?:(?<=/)|^)(pyspark|spark|spark-upload|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/|$)")
 """A folder to which Spark has fetched the application."""
-_ID = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|(?<= at )0x[0-9a-f]+")
-_SECRET = re.compile(r"(?i)secret|password|token|access[._-]?key|credential")
+_ID = re.compile("(?<![0-9a-f])[0-9a-f]{8}(-?)[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{12}(?![0-9a-f])|(?<= at )0x[0-9a-f]+")
+"""Also without dashes, but nothing longer: a digest by SHA tells versions apart."""
+_SECRET = re.compile(r"(?i)secret|password|tokens?(?![a-z])|access[._-]?key|credential")
 
 
 def without_fetch_ids(text: str) -> str:

@@ -93,6 +93,17 @@ def test_arguments_and_variables_count(program: Path) -> None:
     assert len(set(started)) == len(started)
 
 
+@pytest.mark.parametrize("name", ["LOG_TOPIC", "LOCAL_TZ", "CONTAINER_NAME", "GATEWAY_URL", "PARTITION_TOKENIZER", "SALES_PORT"])
+def test_variables_that_look_like_those_of_one_start_count(program: Path, name: str) -> None:
+    program.write_text(f"NAME = {name!r}\n{FILES['program.py']}")
+    assert digest(program, **{name: "a"}) != digest(program, **{name: "b"})
+
+
+@pytest.mark.parametrize("length", [40, 64])
+def test_a_digest_is_no_uuid(program: Path, length: int) -> None:
+    assert digest(program, f"--model=sha:{'0a' * (length // 2)}") != digest(program, f"--model=sha:{'0b' * (length // 2)}")
+
+
 def test_what_is_of_one_start_does_not_count(program: Path) -> None:
     program.write_text(f"NAMES = {[*OF_ONE_START]}\n{FILES['program.py']}")
     assert digest(program) == digest(program, **OF_ONE_START)

@@ -64,7 +64,13 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
         ref = spec.application
         if find_adapter(self._adapters, ref) is None:
             supported = ", ".join(f"{adapter.api_version}/{adapter.kind}" for adapter in self._adapters)
-            message = message_of(Reason.UNSUPPORTED_APPLICATION, apiVersion=ref.api_version, kind=ref.kind, supported=supported)
+            message = message_of(
+                Reason.UNSUPPORTED_APPLICATION,
+                apiVersion=ref.api_version,
+                kind=ref.kind,
+                supported=supported,
+                store=f"configmap:NAMESPACE/{ref.name}",
+            )
             return Ending(Phase.REJECTED, Reason.UNSUPPORTED_APPLICATION, message)
         if spec.after_drain == "Delete" and not self._settings.allow_delete:
             return Ending(Phase.REJECTED, Reason.DELETE_NOT_ALLOWED, message_of(Reason.DELETE_NOT_ALLOWED))

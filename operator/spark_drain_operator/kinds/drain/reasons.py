@@ -127,7 +127,7 @@ _MESSAGES: dict[str, str] = {
     Reason.APPLICATION_NOT_RUNNING: "{kind} {name!r} is not running (state {state}) and spec.ifNotRunning is Reject",
     Reason.UNSUPPORTED_APPLICATION: (
         "applicationRef {apiVersion}/{kind} is not supported yet; supported: {supported}. Request a drain from the agent "
-        "directly: python -m spark_drain_store drain write"
+        "directly: python -m spark_drain_store --metadata-store {store} drain write"
     ),
     Reason.DELETE_NOT_ALLOWED: (
         "spec.afterDrain is Delete, which this operator does not allow; use Suspend, or install the operator with --allow-delete"
@@ -163,8 +163,8 @@ _MESSAGES: dict[str, str] = {
         "application is scaled down when it has"
     ),
     Reason.SPEC_CHANGED: (
-        "the application's spec is not the one that the drained driver was started with: if its own operator starts another driver, that "
-        "one is left alone; if it does not within {seconds} s, the application is suspended"
+        "the application's spec is not the one that its driver was started with: if its own operator starts another driver, that one is "
+        "left alone; if it keeps the driver for {seconds} s (state RUNNING), the application is suspended{late}"
     ),
     Reason.APPLICATION_RESUMED: "somebody has resumed or changed the application since; what runs now is left alone",
     Reason.APPLICATION_ENDED: (

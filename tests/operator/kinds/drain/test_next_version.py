@@ -199,7 +199,9 @@ def test_what_its_operator_neither_ends_nor_keeps_is_stalled(world: World) -> No
     world.application.set_state("INVALIDATING")
     agent.drained(drain_id)
     changed_for(world, 301)
-    assert world.await_condition("Stalled", "SpecChanged")["status"] == "True"
+    stalled = world.await_condition("Stalled", "SpecChanged")
+    assert stalled["status"] == "True"
+    assert "state is INVALIDATING: look at its operator and at driver pod app-driver" in stalled["message"]
     world.application.restart("spark-two")
     assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
 

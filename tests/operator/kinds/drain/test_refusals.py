@@ -141,6 +141,7 @@ def test_an_unsupported_kind_is_rejected_by_name(world: World) -> None:
     world.create_drain(applicationRef={"apiVersion": "spark.apache.org/v1", "kind": "SparkApplication", "name": "app"})
     body = world.await_phase("Rejected")
     assert condition(body, "Succeeded")["reason"] == "UnsupportedApplication"  # type: ignore[index]
+    assert "--metadata-store configmap:NAMESPACE/app drain write" in body["status"]["message"]
     assert "sparkoperator.k8s.io/v1beta2/SparkApplication" in body["status"]["message"]
 
 

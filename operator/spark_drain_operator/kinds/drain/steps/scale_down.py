@@ -140,7 +140,11 @@ def _is_ignored(drain: DrainPass, *, forced: bool) -> bool:
 
 
 def _wait_for_its_operator(drain: DrainPass) -> Waiting:
-    message = message_of(Reason.SPEC_CHANGED, seconds=_QUIET_SECONDS)
+    application, driver = drain.application, drain.drained_driver
+    assert application is not None
+    assert driver is not None
+    late = f". Its state is {application.state}: look at its operator and at driver pod {driver.name}" if _is_late(drain) else ""
+    message = message_of(Reason.SPEC_CHANGED, seconds=_QUIET_SECONDS, late=late)
     drain.status.set(ConditionType.SCALED_DOWN, "False", Reason.SPEC_CHANGED, message)
     if _is_late(drain):
         drain.status.set(ConditionType.STALLED, "True", Reason.SPEC_CHANGED, message)
