@@ -40,7 +40,7 @@ def _event_of(condition: Condition, after: Status, warnings: Container[str]) -> 
         return Event("Normal" if after.phase.successful else "Warning", condition.reason, condition.message)
     if condition.type == STALLED and condition.status != "True":
         return None
-    kind = "Warning" if condition.reason in warnings else "Normal"
+    kind = "Warning" if condition.type == STALLED or condition.reason in warnings else "Normal"
     reason = condition.type if condition.status == "True" and condition.type != STALLED else condition.reason
     return Event(kind, str(reason), condition.message)
 
@@ -53,7 +53,7 @@ def events_of(before: Status, after: Status, warnings: Container[str]) -> list[E
     before, after
         The status as it was read, and as it is written.
     warnings
-        Reasons of Warnings.
+        Reasons of Warnings; whatever is Stalled makes one.
     """
     found: list[Event] = []
     for condition in after.conditions.changed_since(before.conditions):

@@ -160,7 +160,7 @@ _MESSAGES: dict[str, str] = {
     Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
     Reason.WAITING_FOR_REPORT: (
         "drained; the driver was restarted, and the agent of run {run} (state {state}) has not repeated its final report yet: the "
-        "application is scaled down when it has"
+        "application is scaled down when it has, or, without a result, when the PipelineDrain is deleted"
     ),
     Reason.SPEC_CHANGED: (
         "the application's spec is not the one that its driver was started with: if its own operator starts another driver, that one is "

@@ -37,6 +37,12 @@ def test_every_end_is_final(phase: Phase, succeeded: str, stalled: str) -> None:
     assert [tuple(event) for event in events_of(before, after)] == [(kind, str(phase), "because")]
 
 
+def test_what_is_stalled_makes_a_warning() -> None:
+    before, after = DrainStatus(generation=1, now=NOW), DrainStatus(generation=1, now=NOW)
+    after.set(ConditionType.STALLED, "True", Reason.WAITING_FOR_REPORT, "because")
+    assert [tuple(event) for event in events_of(before, after)] == [("Warning", "WaitingForReport", "because")]
+
+
 @pytest.mark.parametrize(
     ("conditions", "reason"),
     [
