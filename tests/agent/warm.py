@@ -82,6 +82,8 @@ class Warm:
         """Stop what runs and forget it, so that the next test finds an application without queries."""
         for query in self.session.streams.active:
             query.stop()
+        for execution in self.agent.internals._executions():  # those that Spark does not list: their starts were interrupted
+            execution.stop()
         self.session.streams.resetTerminated()
         self.agent.registry = QueryRegistry()
 

@@ -96,9 +96,10 @@ def _check_all_seen(host: DrainHost) -> None:
     StartsInFlightError
         What seems to be one may be a start in flight.
     """
-    active = host.internals.active_queries()  # first: what is among them and not in flight any more is in the registry
+    seen = {item.query_id for item in host.registry.all()}  # also before: one that ends now may be forgotten after
+    active = host.internals.active_queries()  # before what follows: one of them that is not in flight any more is in the registry
     in_flight = host.gate.starts_in_flight()
-    seen = {item.query_id for item in host.registry.all()}
+    seen |= {item.query_id for item in host.registry.all()}
     unseen = [name for query_id, name in active.items() if query_id not in seen]
     if unseen and in_flight:
         raise StartsInFlightError
@@ -106,6 +107,6 @@ def _check_all_seen(host: DrainHost) -> None:
         names = ", ".join(unseen)
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"queries {names} were started before the agent was attached: run the application under `python -m spark_drain_agent`, "
-            "or call attach(spark) before starting them",
+            f"the agent has not seen the start of queries {names}: run the application under `python -m spark_drain_agent`, or call "
+            "attach(spark) before starting them; one without name and checkpointLocation whose start was interrupted ends with the driver",
         )

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError, reasons
@@ -158,14 +159,26 @@ class Agent:
         with self.gate.starting(tracked) as free:
             if free and not self._becomes_part_of_a_drain(tracked):
                 with marked(internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
-                    tracked.query = start_now()
-                self.registry.add(tracked)
+                    query = self._start(tracked, start_now)
                 self.held.forget_stand_ins()
-                return tracked.query
+                return query
         drain = self._drain
         if drain is not None and drain.forward:
             drain.offer(tracked)
         return self.held.stand_in(tracked)
+
+    def _start(self, tracked: TrackedQuery, start_now: Callable[[], StreamingQuery]) -> StreamingQuery:
+        """Start a query and remember it, also one that runs although its start was interrupted."""
+        try:
+            tracked.query = start_now()
+        except Exception:
+            with suppress(*JavaError):
+                tracked.query = tracked.internals.left_running(tracked.captured, tracked.location)
+            raise
+        finally:
+            if tracked.query is not None:
+                self.registry.add(tracked)
+        return tracked.query
 
     def _becomes_part_of_a_drain(self, tracked: TrackedQuery) -> bool:
         """Finish or undo what a journal says; True when a drain is still asked for and keeps the query from starting."""

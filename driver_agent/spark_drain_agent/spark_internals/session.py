@@ -283,10 +283,30 @@ class SparkInternals:
 
     def active_queries(self) -> dict[str, str]:
         """Return names, or else ids, by id of the queries that run in any session of the application."""
-        found = {}
-        for execution in list(self.session._jsparkSession.sharedState().activeStreamingQueries().values()):
-            found[str(execution.id())] = str(execution.name() or execution.id())
-        return found
+        return {str(execution.id()): str(execution.name() or execution.id()) for execution in self._executions()}
+
+    def _executions(self) -> list[Any]:
+        return list(self.session._jsparkSession.sharedState().activeStreamingQueries().values())
+
+    def left_running(self, captured: CapturedWriter, location: str | None) -> StreamingQuery | None:
+        """Return a handle on the query that an interrupted start has left running, or None.
+
+        StreamingQueryManager.startQuery then takes the query out of its session's list, and nothing stops the query's thread.
+
+        Parameters
+        ----------
+        captured, location
+            The writer whose start has raised, and its checkpoint folder; None for a temporary one.
+        """
+        listed = {str(query.runId()) for query in self.session._jsparkSession.streams().active()}
+        for execution in self._executions():
+            if location is None:
+                ours = bool(captured.query_name) and execution.name() == captured.query_name
+            else:
+                ours = self.qualified(execution.resolvedCheckpointRoot()) == location
+            if ours and str(execution.runId()) not in listed:
+                return captured.python_query(execution)
+        return None
 
     def is_active(self, query: StreamingQuery) -> bool:
         """Return whether a query runs, whatever the application is told."""

@@ -173,7 +173,7 @@ def test_attached_too_late(tmp_path: Path, start: Start, where: str) -> None:
     driver = start("attached.py", tmp_path, drains.location, where, store=None)
     drain = drains.reaches(drains.write(), "Rejected", driver=driver)
     assert drain["reason"] == "UnsupportedQuery"
-    assert "queries unseen were started before the agent was attached" in drain["message"]
+    assert "the agent has not seen the start of queries unseen" in drain["message"]
     eventually(lambda: ids_in(tmp_path / "out") == exactly(feed.ids), "the queries to run on", alive=driver)
 
 

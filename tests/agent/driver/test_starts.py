@@ -20,8 +20,8 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.user_code import callbacks
 
-from tests.agent.apps.sinks import read
-from tests.agent.driver.streams import Started, in_thread, listening, start
+from tests.agent.apps.sinks import read, to_files
+from tests.agent.driver.streams import Started, in_thread, listening, start, writer
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -284,3 +284,34 @@ def _waited(child: int) -> int:
         threading.Event().wait(0.05)
     os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.parametrize("temporary", [False, True])
+def test_a_query_runs_although_its_start_was_interrupted(warm: Warm, tmp_path: Path, feed: Feed, temporary: bool) -> None:
+    """A batch starts a query while its own query is stopped: Spark lets the new one run, and the application has no handle on it."""
+    errors: list[str] = []
+    starts, raised = threading.Event(), threading.Event()
+
+    def each(batch: DataFrame, batch_id: int) -> None:
+        warm.session.sparkContext.clearJobTags()  # PySpark's listeners fail on those of a batch
+        child = writer(warm.session, tmp_path, "child")
+        if temporary:
+            child = read(warm.session, tmp_path).writeStream.queryName("child").foreachBatch(to_files(tmp_path / "out/child"))
+        try:
+            child.start()
+        except Exception as error:
+            errors.append(str(error))
+        raised.set()
+
+    def linger(name: str | None) -> None:
+        if name == "child":
+            starts.set()
+            raised.wait(60)
+
+    with listening(warm.session, linger):
+        parent = start(warm.session, tmp_path, "parent", each)
+        assert starts.wait(60)
+        in_thread(parent.stop)
+    assert "InterruptedException" in "".join(errors)
+    assert names(warm.drain(**({"checkpoint__policy": "Keep"} if temporary else {}))) == {"child"}
+    assert ids_in(tmp_path / "out/child") == exactly(feed.ids)
