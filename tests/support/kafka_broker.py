@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,8 @@ class Broker:
         self.address = address
         self._admin = KafkaAdminClient(bootstrap_servers=address)
         self._producer = KafkaProducer(bootstrap_servers=address, metadata_max_age_ms=200)
+        self._consumer = KafkaConsumer(bootstrap_servers=address, consumer_timeout_ms=_READ_MS)
+        self._reading = threading.Lock()
 
     def create(self, topic: str, partitions: int) -> None:
         """Make a topic."""
@@ -69,21 +72,17 @@ class Broker:
 
     def read(self, topic: str) -> list[Any]:
         """Return all that is in a topic now, each record read as JSON."""
-        consumer = KafkaConsumer(bootstrap_servers=self.address, consumer_timeout_ms=_READ_MS)
-        try:
-            partitions = [TopicPartition(topic, number) for number in sorted(consumer.partitions_for_topic(topic) or ())]
-            consumer.assign(partitions)
-            consumer.seek_to_beginning()
-            found: list[Any] = []
-            left = sum(consumer.end_offsets(partitions).values())
-            while len(found) < left:
-                found.append(json.loads(next(consumer).value))
-            return found
-        finally:
-            consumer.close()
+        with self._reading:
+            self._consumer.topics()  # asks the broker, which may have more partitions than before
+            partitions = [TopicPartition(topic, number) for number in sorted(self._consumer.partitions_for_topic(topic) or ())]
+            self._consumer.assign(partitions)
+            self._consumer.seek_to_beginning()
+            left = sum(self._consumer.end_offsets(partitions).values())
+            return [json.loads(next(self._consumer).value) for _ in range(left)]
 
     def close(self) -> None:
         """End the client."""
+        self._consumer.close()
         self._producer.close()
         self._admin.close()
 
