@@ -45,7 +45,7 @@ def activity_of(state: str, *, suspend_requested: bool) -> Activity:
 
 
 def _digest(spec: Mapping[str, Any]) -> str:
-    counted = {name: _said(value) for name, value in spec.items() if name not in _IGNORED and _said(value) not in _NOTHING}
+    counted = _said({name: value for name, value in spec.items() if name not in _IGNORED})
     return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -16,7 +16,10 @@ from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.storage.pods import DriverPod
 
-__all__ = ["Limits", "acknowledge_by", "give_up_at", "kept", "limits_of", "next_limit", "overdue", "reached"]
+__all__ = ["PATIENCE_SECONDS", "Limits", "acknowledge_by", "give_up_at", "kept", "limits_of", "next_limit", "overdue", "reached"]
+
+PATIENCE_SECONDS = 300
+"""How long what usually takes seconds may take before the drain is called stalled."""
 
 
 @dataclass(frozen=True)

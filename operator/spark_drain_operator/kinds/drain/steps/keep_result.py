@@ -8,6 +8,7 @@ from spark_drain_store import DrainState
 
 from spark_drain_operator.clock import later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
+from spark_drain_operator.kinds.drain.limits import PATIENCE_SECONDS
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.progress import end_offsets, without_offsets
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Reason, message_of
@@ -15,7 +16,6 @@ from spark_drain_operator.storage.results import ResultNameTakenError
 
 __all__ = ["run"]
 
-_PATIENCE_SECONDS = 300
 _RECHECK_SECONDS = 5.0  # a ConfigMap that is in the way is not watched
 
 
@@ -34,7 +34,7 @@ def run(drain: DrainPass) -> Outcome:
         if drain.application is None or drain.application.will_not_run or drain.replaced or drain.deleted:
             return DONE  # it will not be repeated, or nobody wants it
         message = message_of(Reason.WAITING_FOR_REPORT, run=report.runs[-1] if report.runs else "", state=report.state)
-        if drain.now >= later(report.updated_at, _PATIENCE_SECONDS):
+        if drain.now >= later(report.updated_at, PATIENCE_SECONDS):
             status.set(ConditionType.STALLED, "True", Reason.WAITING_FOR_REPORT, message)
         return Waiting(_RECHECK_SECONDS, message)
     data = {

@@ -9,6 +9,7 @@ from enum import Enum
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
 from spark_drain_operator.clock import format_time, later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.kinds.drain.limits import PATIENCE_SECONDS
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.status import DrainStatus
@@ -17,7 +18,7 @@ from spark_drain_operator.storage.pods import PodName
 
 __all__ = ["Action", "decide", "run", "scale_down"]
 
-_QUIET_SECONDS, _PATIENCE_SECONDS = 30, 300
+_QUIET_SECONDS = 30
 _POLL_SECONDS = 2.0  # executor pods are not watched
 _SHOWN = 5
 
@@ -70,8 +71,8 @@ def decide(
     if application.activity is Activity.SUSPENDED and application.drivers:
         return Action.WAIT
     # Suspended while its operator was submitting: the driver pod of that submission appears ten seconds later.
-    quiet = requested is None or requested_in in ("RUNNING", "SUSPENDED", "COMPLETED", "FAILED")
-    if requested is not None and not quiet and now < later(requested, _QUIET_SECONDS):
+    submitting = requested is not None and requested_in not in ("RUNNING", "SUSPENDED", "COMPLETED", "FAILED")
+    if requested is not None and submitting and now < later(requested, _QUIET_SECONDS):
         return Action.WAIT
     return Action.DONE
 
@@ -145,10 +146,7 @@ def _wait_for_its_operator(drain: DrainPass) -> Waiting:
     assert driver is not None
     late = f". Its state is {application.state}: look at its operator and at driver pod {driver.name}" if _is_late(drain) else ""
     message = message_of(Reason.SPEC_CHANGED, seconds=_QUIET_SECONDS, late=late)
-    drain.status.set(ConditionType.SCALED_DOWN, "False", Reason.SPEC_CHANGED, message)
-    if _is_late(drain):
-        drain.status.set(ConditionType.STALLED, "True", Reason.SPEC_CHANGED, message)
-    return Waiting(_POLL_SECONDS, message)
+    return _waiting(drain, Reason.SPEC_CHANGED, message)
 
 
 def _resumed(drain: DrainPass) -> Outcome:
@@ -157,10 +155,13 @@ def _resumed(drain: DrainPass) -> Outcome:
 
 
 def _wait(drain: DrainPass, left_over: Sequence[PodName]) -> Waiting:
-    message = _waiting_message(drain.application, left_over)
-    drain.status.set(ConditionType.SCALED_DOWN, "False", Reason.WAITING_FOR_PODS, message)
+    return _waiting(drain, Reason.WAITING_FOR_PODS, _waiting_message(drain.application, left_over))
+
+
+def _waiting(drain: DrainPass, reason: str, message: str) -> Waiting:
+    drain.status.set(ConditionType.SCALED_DOWN, "False", reason, message)
     if _is_late(drain):
-        drain.status.set(ConditionType.STALLED, "True", Reason.WAITING_FOR_PODS, message)
+        drain.status.set(ConditionType.STALLED, "True", reason, message)
     return Waiting(_POLL_SECONDS, message)
 
 
@@ -168,7 +169,7 @@ def _is_late(drain: DrainPass) -> bool:
     status = drain.status
     drained = status.conditions.get(ConditionType.EXECUTORS_DRAINED)
     since = status.scale_down_time or status.changed_time or status.withdrawal_time or (drained.last_transition_time if drained else None)
-    return since is not None and drain.now >= later(since, _PATIENCE_SECONDS)
+    return since is not None and drain.now >= later(since, PATIENCE_SECONDS)
 
 
 def _waiting_message(application: Application | None, left_over: Sequence[PodName]) -> str:
