@@ -78,12 +78,13 @@ def _note_too_late(channel: Channel, drain_id: str) -> None:
 
 
 def _write(channel: Channel, run_id: str | None, mode: str, pairs: Sequence[str]) -> str:
-    options = {}
+    options: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
             raise UnsupportedOptionError(f"--option {pair!r} must be NAME=VALUE")
-        options[name] = value
+        if options.setdefault(name, value) != value:
+            raise UnsupportedOptionError(f"--option {name!r} is given twice, as {options[name]!r} and as {value!r}: give it once")
     DrainOptions.parse(mode, options)
     notification = DrainNotification(drain_id=str(uuid.uuid4()), created_at=datetime.now(UTC), run_id=run_id, mode=mode, options=options)
     return write_notification(channel, notification).drain_id
@@ -101,7 +102,7 @@ def shown(drains: Drains) -> dict[str, Any]:
                     "runId": notification.run_id,
                     "state": str(DrainState.REQUESTED),
                     "reason": "",
-                    "message": "",
+                    "message": "withdrawn; the agent has not answered" if notification.withdrawn else "",
                     "queries": [],
                 }
             )

@@ -9,6 +9,7 @@ from functools import partial
 from spark_drain_store.channel import Channel
 from spark_drain_store.compare_and_set import compare_and_set
 from spark_drain_store.messages import DrainNotification, DrainReport
+from spark_drain_store.options import UnsupportedOptionError
 from spark_drain_store.protocol import Snapshot
 
 __all__ = [
@@ -125,8 +126,21 @@ def withdraw_notification(channel: Channel, drain_id: str) -> DrainNotification 
 
 
 def approve_notification(channel: Channel, drain_id: str) -> DrainNotification | None:
-    """Mark a notification as approved and return it; None when there is no such notification."""
-    return _replaced(channel, drain_id, partial(replace, approved=True))
+    """Mark a notification as approved and return it; None when there is no such notification.
+
+    Raises
+    ------
+    UnsupportedOptionError
+        The drain does not wait for an approval.
+    """
+
+    def approved(notification: DrainNotification) -> DrainNotification:
+        execution = notification.options.get("execution", "Immediate")
+        if execution != "AfterApproval":
+            raise UnsupportedOptionError(f"drain {drain_id} has execution {execution}, and only AfterApproval waits for an approval")
+        return replace(notification, approved=True)
+
+    return _replaced(channel, drain_id, approved)
 
 
 def _replaced(channel: Channel, drain_id: str, replacement: Callable[[DrainNotification], DrainNotification]) -> DrainNotification | None:

@@ -108,6 +108,7 @@ def test_a_reported_drain_is_shown_with_its_last_run_and_its_queries(drain: Comm
         (("--option", "checkpoint.policy=Sow"), "option 'checkpoint.policy' must be one of Auto, Reseed, Continue, Keep, not 'Sow'"),
         (("--option", "color=red"), "option 'color' (value 'red') is not known"),
         (("--mode", "Stop", "--option", "checkpoint.policy=Keep"), "must be absent with mode Stop"),
+        (("--option", "queries=a", "--option", "queries=b"), "--option 'queries' is given twice, as 'a' and as 'b'"),
     ],
     ids=str,
 )
@@ -150,6 +151,7 @@ def test_withdrawing_marks_the_notification_and_leaves_the_answer_to_the_agent(d
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     notification = Drains.read(channel).notifications[drain_id]
     assert notification.withdrawn
+    assert shown(drain)["drains"][0]["message"] == "withdrawn; the agent has not answered"
     assert notification.options == {"execution": "AfterApproval"}
     assert shown(drain)["drains"][0]["state"] == "Requested"
 
@@ -169,6 +171,15 @@ def test_approving_marks_the_notification_and_changes_nothing_else(drain: Comman
     done = drain("approve", uuid)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert Drains.read(channel).notifications[uuid] == replace(asked, approved=True)
+
+
+@pytest.mark.parametrize(("words", "execution"), [((), "Immediate"), (("--option", "execution=PlanOnly"), "PlanOnly")])
+def test_only_a_drain_that_waits_for_approval_can_be_approved(
+    drain: Command, channel: Channel, words: tuple[str, ...], execution: str
+) -> None:
+    uuid = written(drain, *words)
+    refused(drain("approve", uuid), f"drain {uuid} has execution {execution}, and only AfterApproval waits for an approval")
+    assert not Drains.read(channel).notifications[uuid].approved
 
 
 @pytest.mark.parametrize("verb", ["approve", "withdraw"])

@@ -123,7 +123,7 @@ class Reason(StrEnum):
 
 _MESSAGES: dict[str, str] = {
     Reason.ACCEPTED: "the application can be drained; the agent checks its queries next",
-    Reason.APPLICATION_NOT_FOUND: "there is no {kind} {name!r} in namespace {namespace!r}",
+    Reason.APPLICATION_NOT_FOUND: "there is no {kind} {name!r} in namespace {namespace!r}: check spec.applicationRef and the namespace",
     Reason.APPLICATION_NOT_RUNNING: "{kind} {name!r} is not running (state {state}) and spec.ifNotRunning is Reject",
     Reason.UNSUPPORTED_APPLICATION: (
         "applicationRef {apiVersion}/{kind} is not supported yet; supported: {supported}. Request a drain from the agent "
