@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError, reasons
@@ -29,7 +28,7 @@ from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
@@ -168,16 +167,13 @@ class Agent:
         return self.held.stand_in(tracked)
 
     def _start(self, tracked: TrackedQuery, start_now: Callable[[], StreamingQuery]) -> StreamingQuery:
-        """Start a query and remember it, also one that runs although its start was interrupted."""
+        """Start a query and remember it; it may run although its start has raised an exception."""
         try:
             tracked.query = start_now()
-        except Exception:
-            with suppress(*JavaError):
-                tracked.query = tracked.internals.left_running(tracked.captured, tracked.location)
+        except BaseException as error:
+            self.registry.expect(tracked, still_starting=not answered(error))
             raise
-        finally:
-            if tracked.query is not None:
-                self.registry.add(tracked)
+        self.registry.add(tracked)
         return tracked.query
 
     def _becomes_part_of_a_drain(self, tracked: TrackedQuery) -> bool:

@@ -6,8 +6,11 @@ import threading
 
 from spark_drain_agent.queries.standing import Past, Standing, forgotten
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.errors import JavaError
 
 __all__ = ["QueryRegistry"]
+
+_MOST_EXPECTED = 20
 
 
 class QueryRegistry:
@@ -16,12 +19,40 @@ class QueryRegistry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tracked: list[TrackedQuery] = []
+        self._expected: list[TrackedQuery] = []
 
     def add(self, tracked: TrackedQuery) -> None:
         """Remember a query; earlier ones that matter no more are forgotten."""
         with self._lock:
             self._tracked.append(tracked)
         self.prune()
+
+    def expect(self, tracked: TrackedQuery, *, still_starting: bool) -> None:
+        """Remember a query whose start has raised an exception, if it runs all the same.
+
+        Parameters
+        ----------
+        tracked
+            The query, still without a handle.
+        still_starting
+            Whether Spark may not be done with the start: something else, such as a signal handler, has raised the exception.
+        """
+        if not self._found(tracked) and still_starting:
+            with self._lock:
+                self._expected = [*self._expected, tracked][-_MOST_EXPECTED:]
+
+    def _found(self, tracked: TrackedQuery) -> bool:
+        with self._lock:
+            others = list(self._tracked)
+        try:
+            query = tracked.internals.started_by(tracked.captured, tracked.location, {other.run_id for other in others})
+        except JavaError:  # such as a connection that is gone
+            return False
+        with self._lock:
+            if query is not None and tracked.query is None:
+                tracked.query = query
+                self._tracked.append(tracked)
+        return tracked.query is not None
 
     def prune(self) -> None:
         """Forget what matters no more: an application may start queries for as long as it runs."""
@@ -38,6 +69,10 @@ class QueryRegistry:
     def all(self) -> list[TrackedQuery]:
         """Return every query that was not forgotten, also ended ones."""
         with self._lock:
+            expected = list(self._expected)
+        found = [tracked for tracked in expected if self._found(tracked)]
+        with self._lock:
+            self._expected = [tracked for tracked in self._expected if tracked not in found]
             return list(self._tracked)
 
 

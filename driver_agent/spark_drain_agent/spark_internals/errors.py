@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-__all__ = ["JavaError", "UnsupportedSparkError", "cause_first", "chain_of", "in_words", "redacted"]
+__all__ = ["JavaError", "UnsupportedSparkError", "answered", "cause_first", "chain_of", "in_words", "redacted"]
 
 JavaError: tuple[type[Exception], type[Exception]] = (Py4JError, CapturedException)
 """What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows."""
@@ -42,6 +43,11 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 
 class UnsupportedSparkError(Exception):
     """This Spark lacks something that the agent needs; the message names it."""
+
+
+def answered(error: BaseException) -> bool:
+    """Return whether a call into the JVM has come to its end; a signal handler may have raised the exception, or the connection broke."""
+    return isinstance(error, Py4JJavaError | PySparkException)
 
 
 def in_words(error: BaseException, limit: int = 1000) -> str:

@@ -10,7 +10,7 @@ import os
 import pickle
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from py4j.clientserver import ClientServer  # type: ignore[import-untyped]  # py4j ships no types
@@ -288,23 +288,23 @@ class SparkInternals:
     def _executions(self) -> list[Any]:
         return list(self.session._jsparkSession.sharedState().activeStreamingQueries().values())
 
-    def left_running(self, captured: CapturedWriter, location: str | None) -> StreamingQuery | None:
-        """Return a handle on the query that an interrupted start has left running, or None.
+    def started_by(self, captured: CapturedWriter, location: str | None, known_runs: Container[str]) -> StreamingQuery | None:
+        """Return a handle on the query that a start has begun which raised an exception all the same, or None.
 
-        StreamingQueryManager.startQuery then takes the query out of its session's list, and nothing stops the query's thread.
+        One that was interrupted goes on without a handle, and StreamingQueryManager.startQuery then takes it out of its session's list.
 
         Parameters
         ----------
         captured, location
             The writer whose start has raised, and its checkpoint folder; None for a temporary one.
+        known_runs
+            Run ids of the queries that have handles.
         """
-        listed = {str(query.runId()) for query in self.session._jsparkSession.streams().active()}
+        plan = captured.dataset.queryExecution().analyzed()
         for execution in self._executions():
-            if location is None:
-                ours = bool(captured.query_name) and execution.name() == captured.query_name
-            else:
-                ours = self.qualified(execution.resolvedCheckpointRoot()) == location
-            if ours and str(execution.runId()) not in listed:
+            if str(execution.runId()) in known_runs or not execution.analyzedPlan().fastEquals(plan):
+                continue  # another start's: each DataFrame has a plan of its own
+            if location is None or self.qualified(execution.resolvedCheckpointRoot()) == location:
                 return captured.python_query(execution)
         return None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from spark_drain_agent import on_drain
@@ -315,3 +316,43 @@ def test_a_query_runs_although_its_start_was_interrupted(warm: Warm, tmp_path: P
     assert "InterruptedException" in "".join(errors)
     assert names(warm.drain(**({"checkpoint__policy": "Keep"} if temporary else {}))) == {"child"}
     assert ids_in(tmp_path / "out/child") == exactly(feed.ids)
+
+
+@pytest.mark.parametrize("raised", [TimeoutError, KeyboardInterrupt])
+def test_a_query_runs_although_a_signal_handler_ended_the_call_of_its_start(
+    warm: Warm, tmp_path: Path, feed: Feed, raised: type[BaseException]
+) -> None:
+    """As with a time limit for calls, or Ctrl-C: Spark starts the query all the same."""
+    left = threading.Event()
+
+    def leave(*_: object) -> None:
+        raise raised("the start takes too long")
+
+    def linger(name: str | None) -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        left.wait(60)
+
+    before = signal.signal(signal.SIGUSR1, leave)
+    try:
+        with listening(warm.session, linger):
+            with pytest.raises((raised, Py4JError)):  # a TimeoutError is an error of its connection to py4j
+                start(warm.session, tmp_path, "child")
+            left.set()
+            eventually(lambda: ids_in(tmp_path / "out/child") == exactly(feed.ids), "the query to read", 60)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert names(warm.drain()) == {"child"}
+
+
+def test_a_start_that_fails_changes_nothing_for_the_query_that_runs_there(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    start(warm.session, tmp_path, "one").processAllAvailable()
+    other = warm.session.newSession()
+    other.conf.set("spark.sql.streaming.stopActiveRunOnRestart", "false")
+    same_checkpoint = writer(other, tmp_path, "another").option("checkpointLocation", str(tmp_path / "checkpoints/one"))
+    with pytest.raises(Exception, match=r"Cannot start query|already active"):
+        same_checkpoint.start()
+    feed.add()
+    with warm.requested() as asked:
+        assert names(warm.drains.reaches(asked, "Drained")) == {"one"}
+    assert ids_in(tmp_path / "out/one") == exactly(feed.ids)
+    assert not ids_in(tmp_path / "out/another")
