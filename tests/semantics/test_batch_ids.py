@@ -280,6 +280,21 @@ def test_an_event_time_that_is_made_otherwise_where_spark_does_not_show_it(
     assert sink.ids == Counter(event.id for event in EVENTS)
 
 
+def test_an_event_time_of_which_something_else_says_how_it_is_made(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """A file, a table or a service that a function asks: nothing of the query is another than before."""
+    events, sink, days = Input(spark, tmp_path / "events"), Idempotent(), tmp_path / "days"
+    for lag, half in enumerate((EVENTS[:8], EVENTS[8:])):
+        days.write_text(str(lag))
+        events.add(half[:4], half[4:])
+        app = application()
+        made = F.udf(lambda at: at - timedelta(int(days.read_text())), "timestamp")("at")
+        timed = events.stream(watermark=None).withColumn("time", made).withWatermark("time", "12 seconds")
+        read_all(app.start(timed.groupBy(F.window("time", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids"), sink))
+        app.drain()
+        app.close()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
 def test_a_join_in_a_state_format_that_is_not_known(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """It is refused by name, with the way out, and the checkpoint is as it was."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +21,34 @@ from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
+_SLOW_SECONDS = 20
 _STORE = "spark.sql.streaming.stateStore"
 _RESTLESS = {
     f"{_STORE}.providerClass": PROVIDERS["rocksdb"],
     f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
-    f"{_STORE}.maintenanceInterval": "100ms",
     f"{_STORE}.minDeltasForSnapshot": "1",
 }
 
 
+def unload(spark: SparkSession) -> None:
+    """Forget every store and end the maintenance thread, which keeps the interval that it was started with."""
+    jvm: Any = spark.sparkContext._jvm
+    jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
+
+
+@contextmanager
+def maintained(spark: SparkSession, interval: str, **confs: str) -> Iterator[None]:
+    """Let the maintenance thread make a snapshot of what changed since the last one, and upload it, so often."""
+    with session_confs(spark, {**_RESTLESS, f"{_STORE}.maintenanceInterval": interval, **confs}):
+        unload(spark)
+        yield
+    unload(spark)
+
+
 @pytest.fixture
 def restless(spark: SparkSession) -> Iterator[None]:
-    """Every 100 ms the maintenance thread makes a snapshot of what changed since the last one, and uploads it."""
-    jvm: Any = spark.sparkContext._jvm
-    with session_confs(spark, _RESTLESS):
-        jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()  # the thread keeps the interval that it was started with
+    with maintained(spark, "100ms"):
         yield
-    jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
 
 
 @pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
@@ -57,3 +70,26 @@ def test_snapshots_beside_a_drain(
         shutil.copytree(archive / "state", state, dirs_exist_ok=True)
     assert snapshots > 0, "the maintenance thread never had anything to do"
     assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+def test_a_snapshot_of_a_drained_query_while_the_next_version_runs_in_the_same_driver(
+    application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    """It has the name of the next version's empty state: read after a restart, it would bring back what was drained."""
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    confs = {f"{_STORE}.minDeltasForSnapshot": "3", "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
+    with maintained(spark, f"{_SLOW_SECONDS}s", **confs):
+        for first, last in ((0, 3), (3, 5), (5, 6)):  # a snapshot is due after the third file, and not before the sixth
+            events.add(*(EVENTS[2 * number : 2 * number + 2] for number in range(first, last)))
+            app = application()
+            windows = events.stream().groupBy(F.window("at", "1 hour"), "id").agg(F.collect_list("id").alias("ids"))
+            query = app.start(windows.select("ids"), sink)
+            read_all(query)
+            if first == 3:
+                time.sleep(_SLOW_SECONDS + 1)
+                query.stop()
+                unload(spark)  # as with a driver that was killed
+            else:
+                app.drain(incompleteWindows__policy="Emit" if first else "Discard")
+            app.close()
+    assert sink.ids == Counter(event.id for event in EVENTS[6:12])

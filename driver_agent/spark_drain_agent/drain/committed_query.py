@@ -16,6 +16,7 @@ from spark_drain_agent.checkpoint.journal import Journal, JournalStep, Malformed
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint
 from spark_drain_agent.checkpoint.state_export import export_state
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.follow import follow
 from spark_drain_agent.drain.planned import planned
 from spark_drain_agent.drain.query_report import describe_drained, describe_planned, describe_untouched
@@ -196,7 +197,7 @@ class CommittedQuery:
         journal = read_journal(checkpoint.files)
         if journal is None or journal.drain_id != self._drain_id:
             if journal is not None and (tracked.query is None or not tracked.query.isActive):
-                prepare_first_start(tracked, journal, lambda: False)
+                prepare_first_start(tracked, journal, lambda: False, monotonic())
             self._frozen = follow(tracked, self._drain_id, bounded=tracked.query is not None and self._planned().bounded)
             if self._frozen is not None:
                 self._sources = self._frozen.sources

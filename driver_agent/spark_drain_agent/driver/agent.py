@@ -68,6 +68,7 @@ class Agent:
         self._malformed: set[str] = set()
         self._watch = Watch(channel, self.consider)
         self._let_go = False
+        self._drain_ended = monotonic()
         self._process = os.getpid()
 
     def begin(self) -> None:
@@ -112,7 +113,7 @@ class Agent:
             LOG.exception("drain %s: ended by an unexpected error", drain.drain_id)
         finally:
             with self._drain_lock:
-                self._drain = None
+                self._drain, self._drain_ended = None, monotonic()
             self._consider_again()
 
     def _consider_again(self) -> None:
@@ -189,14 +190,14 @@ class Agent:
         if journal is None:
             return False
         if journal.over:
-            prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location))
+            prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location), self._drain_ended)
             return False
         if not journal.being_undone and self._adopt(journal):
             return True
         end_interrupted_drain(tracked, lambda: self.held.forget_flush(tracked.internals.session.streams))
         ended = read_journal(files)
         if ended is not None:
-            prepare_first_start(tracked, ended, lambda: self.registry.runs_on(tracked.location))
+            prepare_first_start(tracked, ended, lambda: self.registry.runs_on(tracked.location), monotonic())
         return False
 
     def _adopt(self, journal: Journal) -> bool:

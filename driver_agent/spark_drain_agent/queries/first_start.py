@@ -13,6 +13,7 @@ from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.sink_log import SinkLogError, prepare_sink_log
 from spark_drain_agent.clock import monotonic
+from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.state_stores import (
@@ -20,6 +21,7 @@ from spark_drain_agent.spark_internals.state_stores import (
     EmptyStore,
     OperatorStores,
     empty_store,
+    late_snapshots_seconds,
     pinned_confs,
     planned_stores,
 )
@@ -31,9 +33,11 @@ _QUIET_SECONDS = 0.5
 _LOOK_SECONDS = 0.5
 _START_SECONDS = 120.0
 _UPLOADS_SECONDS = 10.0
+_TICK_SECONDS = 3.0
+"""How long after its time a maintenance thread may begin."""
 
 
-def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callable[[], bool]) -> None:
+def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callable[[], bool], ended: float) -> None:
     """Give a generation without state what its first batch looks for; does nothing for any other start.
 
     Parameters
@@ -42,6 +46,8 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
         The query that is about to start, and the journal of its checkpoint.
     running
         Returns whether another query of this driver runs on the checkpoint.
+    ended
+        When this driver has last ended a query to drain it, by the monotonic clock.
 
     Raises
     ------
@@ -55,6 +61,8 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
         return
     lease = acquire_lease(files, internals)
     try:
+        if journal.application == internals.application_id:
+            _let_uploads_end(tracked, files, ended)
         _prepare(tracked, files, journal, running)
     except BaseException:
         lease.release()
@@ -79,8 +87,6 @@ def _keep_until_committed(lease: Lease, tracked: TrackedQuery, files: Checkpoint
 
 def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, running: Callable[[], bool]) -> None:
     internals = tracked.internals
-    if journal.application == internals.application_id:
-        _let_uploads_end(files)
 
     def stores(metadata: str) -> Sequence[OperatorStores]:
         if (state_format := internals.session_conf(STATE_FORMAT, "1")) != "1":
@@ -106,12 +112,17 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
         ) from error
 
 
-def _let_uploads_end(files: CheckpointFiles) -> None:
-    """Wait until nothing new comes into the state folder, at most so long.
+def _let_uploads_end(tracked: TrackedQuery, files: CheckpointFiles, ended: float) -> None:
+    """Wait until executors that outlive the drain upload no more of its state, which has the names that the empty one gets.
 
-    Executors that outlive the drain may be uploading a snapshot for a store of the stopped query, under the name of the empty one.
+    Spark's maintenance uploads the last snapshots of a RocksDB store up to an interval after its query has ended, and unloads it then.
     """
-    give_up, known = monotonic() + _UPLOADS_SECONDS, files.below("state")
+    late = late_snapshots_seconds(tracked.internals)
+    wait = max(0.0, ended + late + _TICK_SECONDS - monotonic()) if late else 0.0
+    if wait:
+        LOG.info("%s waits %.0f s, until Spark's maintenance has uploaded the last state of the drained query", tracked.label, wait)
+        time.sleep(wait)
+    give_up, known = monotonic() + _UPLOADS_SECONDS + late, files.below("state")
     while monotonic() < give_up:
         time.sleep(_QUIET_SECONDS)
         found = files.below("state")

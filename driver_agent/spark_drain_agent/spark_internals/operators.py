@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ship
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.trees import items, top_down
+from spark_drain_agent.spark_internals.unknown import unlike_any_other
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -62,12 +63,16 @@ def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperat
 
 
 def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
-    """Return column and delay of each watermark in an analyzed plan, top down, each with the plan and the code that make the column."""
+    """Return column and delay of each watermark in an analyzed plan, top down, each with the plan that makes the column.
+
+    Where code takes part in that, it equals no other one: what the code reads may be another file, variable or library than before.
+    """
     for each in top_down(plan):
         if str(each.nodeName()) == "EventTimeWatermark":
             text = PlanText(internals)
             made = text.of(each.child())
-            yield f"{text.column(each.eventTime())} {each.delay().toString()}\n{made}"
+            column = f"{text.column(each.eventTime())} {each.delay().toString()}"
+            yield unlike_any_other() if text.calls_code else f"{column}\n{made}"
 
 
 def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[Any]) -> LogicalOperator | None:

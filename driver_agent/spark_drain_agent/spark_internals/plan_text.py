@@ -31,6 +31,8 @@ _OF_ONE_RUN = re.compile(
 _LAMBDA = re.compile(r"(lambda \w+?)_\d+(?=#\d)")
 _COLUMN = re.compile(r"#(\d+)(?=L?(?:-T\d+ms)?$)")
 _HASH = re.compile("@[0-9a-f]+")
+_CALLS_CODE = re.compile(r"\bHive\w*UDF\b|\b(?:try_)?reflect\(|\bjava_method\(|\bapplyfunctionexpression\(")
+_PYTHON_SOURCES = "org.apache.spark.sql.execution.datasources.v2.python."
 _REFERENCES = frozenset({"AttributeReference", "NamedLambdaVariable", "OuterReference", "OuterScopeReference"})
 
 
@@ -41,19 +43,28 @@ class PlanText:
     ----------
     internals
         Access to Spark.
+
+    Attributes
+    ----------
+    calls_code
+        Whether a plan so far has a column or a source that is made by code of the application's, or of a library of its.
     """
 
     def __init__(self, internals: SparkInternals) -> None:
         self._internals = internals
+        self.calls_code = False
         self._numbers: dict[int, int] = {}
         self._columns: set[str] = set()
         patterns = internals.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         self._with_functions = (patterns.PYTHON_UDF(), patterns.GENERATOR())
+        self._java_function = patterns.SCALA_UDF()
         self._unsteady = Unsteady(internals)
 
     def of(self, plan: Any) -> str:
         """Return the text of a plan, its subqueries among it."""
-        return "\n".join(line for each, depth in bottom_up(plan) for line in self._lines(each, depth))
+        text = "\n".join(line for each, depth in bottom_up(plan) for line in self._lines(each, depth))
+        self.calls_code = self.calls_code or plan.containsPattern(self._java_function) or _CALLS_CODE.search(text) is not None
+        return text
 
     def column(self, attribute: Any) -> str:
         """Return which column of the plans so far an attribute is."""
@@ -81,6 +92,7 @@ class PlanText:
         if name == "StreamingRelation":
             return f"{name} {plan.sourceName()}"
         if name == "StreamingRelationV2":
+            self.calls_code = self.calls_code or str(plan.table().getClass().getName()).startswith(_PYTHON_SOURCES)
             return f"{name} {plan.sourceName()} {plan.table().name()} {plan.identifier().toString()}"
         line = self._unsteady.steady(plan, str(plan.simpleString(_ALL_FIELDS)))
         return _OF_ONE_RUN.sub("", _LAMBDA.sub(r"\1", line))
@@ -106,6 +118,7 @@ class PlanText:
             if not self._calls_functions(each):
                 continue
             if str(each.getClass().getSimpleName()).startswith("Python"):
+                self.calls_code = True
                 yield function_digest(self._internals, each.func())
             waiting += [*items(each.children())][::-1]
 

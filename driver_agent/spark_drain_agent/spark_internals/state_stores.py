@@ -18,7 +18,16 @@ from spark_drain_agent.spark_internals.errors import UnsupportedSparkError, in_w
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["STATE_FORMAT", "STATE_PROVIDER", "EmptyStore", "OperatorStores", "empty_store", "pinned_confs", "planned_stores"]
+__all__ = [
+    "STATE_FORMAT",
+    "STATE_PROVIDER",
+    "EmptyStore",
+    "OperatorStores",
+    "empty_store",
+    "late_snapshots_seconds",
+    "pinned_confs",
+    "planned_stores",
+]
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _EXECUTIONS = (f"{_STREAMING}.runtime.IncrementalExecution", f"{_STREAMING}.IncrementalExecution")
@@ -30,9 +39,10 @@ STATE_PROVIDER = f"{_STORE_CONF}.providerClass"
 """Conf with the class that keeps state."""
 STATE_FORMAT = f"{_STORE_CONF}.checkpointFormatVersion"
 """Conf with the format of state; from 2 on the files of each batch have ids, which the commit log names."""
+_CHANGELOG = f"{_STORE_CONF}.rocksdb.changelogCheckpointing.enabled"
 _WHOLE_FILES = {
     # A snapshot is one file that can be renamed to any version; a change log is read only after the snapshot that it follows.
-    f"{_STORE_CONF}.rocksdb.changelogCheckpointing.enabled": "false",
+    _CHANGELOG: "false",
     STATE_FORMAT: "1",
 }
 _SNAPSHOTS = {"1.delta": "snapshot", "1.zip": "zip"}
@@ -205,6 +215,14 @@ def _member(plan: Any, name: str) -> Any:
         return None
     field.setAccessible(True)
     return field.get(plan)
+
+
+def late_snapshots_seconds(internals: SparkInternals) -> float:
+    """Return for how long snapshots may be uploaded after a query has ended; 0 where stores upload them with each batch."""
+    provider, changelog = internals.session_conf(STATE_PROVIDER, ""), internals.session_conf(_CHANGELOG, "false")
+    if "RocksDB" not in provider or changelog != "true":
+        return 0.0
+    return float(internals.session_state().conf().streamingMaintenanceInterval()) / 1000
 
 
 def empty_store(internals: SparkInternals, confs: Mapping[str, str], folder: str) -> EmptyStore:

@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable
 
-__all__ = ["or_unknown"]
+__all__ = ["or_unknown", "unlike_any_other"]
 
 _LOG = logging.getLogger("spark_drain")
 
@@ -25,4 +25,9 @@ def or_unknown(what: str, digest: Callable[[], str]) -> str:
         return digest()
     except Exception:  # whatever Spark, or an object of the application, has in store
         _LOG.warning("%s cannot be looked at: no other start counts as the same version", what, exc_info=True)
-        return f"unknown {uuid.uuid4()}"
+        return unlike_any_other()
+
+
+def unlike_any_other() -> str:
+    """Return a text that equals no other one, in the place of a digest."""
+    return f"unknown {uuid.uuid4()}"

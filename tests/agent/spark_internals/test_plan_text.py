@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.udtf import UserDefinedTableFunction
 from spark_drain_agent.spark_internals.session import SparkInternals
 
+from tests.agent.queries.test_catch_up import Taciturn
 from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -162,6 +163,35 @@ def test_what_each_start_makes_anew_does_not_count(plans: Plans) -> None:
     first, second = ({name: text(plan) for name, plan in started_anew(plans, start).items()} for start in ("first", "second"))
     assert [name for name in first if first[name] != second[name]] == []
     assert len({*first.values()}) == len(first)
+
+
+def from_python(plans: Plans) -> DataFrame:
+    plans.spark.dataSource.register(Taciturn)
+    return plans.spark.readStream.format("taciturn").load().selectExpr("timestamp_seconds(1) AS at", "*")
+
+
+OF_CODE: dict[str, Callable[[Plans], DataFrame]] = {
+    "function": lambda plans: plans.events().withColumn("at", F.udf(lambda at: at, "timestamp")("at")),
+    "pandas": lambda plans: plans.events().mapInPandas(lambda frames: frames, "at timestamp"),
+    "table function": lambda plans: of_table_function(plans, "1"),
+    "in a filter": lambda plans: plans.events().where(F.udf(lambda number: number > 1, "boolean")("id")),
+    "Java": lambda plans: plans.events().selectExpr("timestamp_seconds(CAST(reflect('java.lang.Math', 'abs', 1) AS int)) AS at"),
+    "source": from_python,
+}
+
+
+@pytest.mark.parametrize("case", OF_CODE)
+def test_an_event_time_in_which_code_takes_part_equals_no_other(plans: Plans, case: str) -> None:
+    """Whatever that code reads may be another file, variable or library than it was for the version before."""
+    timed = OF_CODE[case](plans).withWatermark("at", "1 minute")
+    assert text(timed)[1] != text(timed)[1]
+
+
+def test_an_event_time_without_code_equals_itself(plans: Plans) -> None:
+    exploded = plans.events().select("at", F.explode(F.array("id"))).withWatermark("at", "1 minute")
+    assert text(exploded)[1] == text(exploded)[1]
+    after = exploded.withColumn("id", F.udf(lambda number: number, "long")("col"))
+    assert text(after)[1] == text(after)[1]
 
 
 @pytest.mark.parametrize("conf", ["spark.sql.ansi.enabled", "spark.sql.session.timeZone"])
