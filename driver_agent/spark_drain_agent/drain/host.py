@@ -31,6 +31,9 @@ class HeldView(Protocol):
     def ended(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end."""
 
+    def made_good(self, query: TrackedQuery) -> bool:
+        """Return whether a drain has brought this run of a query to its end, whatever its first flush batch failed with."""
+
     def forget_drained(self) -> None:
         """Let ``awaitAnyTermination()`` wait on for the queries that run beside those that were drained."""
 

@@ -51,6 +51,7 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
         _check_all_seen(host)
     host.registry.prune()
     standing = [(tracked, tracked.standing()) for tracked in host.registry.all()]
+    standing = [(tracked, state) for tracked, state in standing if state is not Standing.FAILED or not host.held.made_good(tracked)]
     there = [(tracked, state) for tracked, state in standing if state not in (Standing.HELD, Standing.STOPPED)]
     _check_known(options, {tracked.captured.query_name for tracked, _ in there})
     for tracked, state in there:

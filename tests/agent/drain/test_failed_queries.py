@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent import is_drain_pane
 
 from tests.agent.apps.sinks import read, to_files
 from tests.agent.harness import Feed, eventually, exactly, ids_in
@@ -75,3 +77,23 @@ def test_runs_of_a_bounded_query_are_one_target(warm: Warm, tmp_path: Path) -> N
     assert len(warm.agent.registry.all()) == 1
     drain = warm.drain()
     assert [query["checkpointLocation"].rsplit("/", 1)[-1] for query in drain["queries"]] == ["checkpoint-1"]
+
+
+def test_a_flush_that_failed_once_and_was_made_good_is_no_failure_to_a_later_drain(warm: Warm, tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def broken_once(batch: DataFrame, batch_id: int) -> None:
+        batch.collect()
+        if is_drain_pane():
+            tries.append(batch_id)
+            if len(tries) == 1:
+                raise OSError("one of two outputs is away")
+
+    Feed(tmp_path / "input").add(2)
+    windows = read(warm.session, tmp_path).withWatermark("at", "10 seconds").groupBy(F.window("at", "1 hour")).count()
+    writer = windows.writeStream.queryName("windows").option("checkpointLocation", str(tmp_path / "windows")).foreachBatch(broken_once)
+    writer.start().processAllAvailable()
+    assert [query["name"] for query in warm.drain()["queries"]] == ["windows"]
+    assert len(tries) > 1
+    start(warm, tmp_path, "orders").processAllAvailable()
+    assert [query["name"] for query in warm.drain()["queries"]] == ["orders"]
