@@ -76,6 +76,8 @@ class KubeflowAdapter:
 
     def observe(self, namespace: str, name: str) -> Application | None:
         """See `ApplicationAdapter.observe`."""
+        # In this order: a driver that is seen was not started with a later spec than the one that is read.
+        drivers = self._cluster.pods.drivers(namespace, self._selector(name))
         body = self._cluster.applications.get(self.api_version, self._plural, namespace, name)
         if body is None:
             return None
@@ -91,7 +93,7 @@ class KubeflowAdapter:
             state=state,
             activity=activity_of(state, suspend_requested=suspend),
             suspend_requested=suspend,
-            drivers=self._cluster.pods.drivers(namespace, self._selector(name)),
+            drivers=drivers,
         )
 
     def owner_reference(self, application: Application) -> Mapping[str, Any]:

@@ -1,11 +1,14 @@
 """What the states of a SparkApplication mean, and what is asked of it."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from spark_drain_operator.applications.kubeflow import KubeflowAdapter, activity_of
 from spark_drain_operator.applications.protocol import Activity, Application
 from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.applications import ApplicationObjects
 from spark_drain_store.kube_client import ApiError
 
 from tests.operator.scripted_kubeflow import ScriptedApplication
@@ -60,3 +63,26 @@ def test_only_what_was_observed_is_scaled_down(
     assert observed is not None
     ask(adapter, namespace, observed)
     assert not application.exists or application.suspended
+
+
+@pytest.mark.apiserver
+def test_a_driver_is_not_seen_with_an_earlier_spec_than_its_own(api_server: ApiServer, namespace: str) -> None:
+    """A next version that begins while the application is observed would be taken for the drained one, and suspended."""
+    cluster = Cluster.over(api_server.client)
+    application = ScriptedApplication(api_server.client, namespace)
+    application.create().start()
+    adapter = KubeflowAdapter(cluster)
+    before = adapter.observe(namespace, application.name)
+    assert before is not None
+
+    class Changing(ApplicationObjects):
+        def get(self, api_version: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
+            found = super().get(api_version, plural, namespace, name)
+            application.change(image="next")
+            application.restart("spark-two")
+            return found
+
+    seen = KubeflowAdapter(replace(cluster, applications=Changing(api_server.client))).observe(namespace, application.name)
+    assert seen is not None
+    assert seen.spec_digest == before.spec_digest
+    assert "spark-two" not in {driver.run_id for driver in seen.drivers}
