@@ -44,8 +44,9 @@ class CheckpointLeasedError(Exception):
 class Lease:
     """This run's lease on a checkpoint, kept alive by a thread of its own until `release`."""
 
-    def __init__(self, files: CheckpointFiles, run_id: str, seconds: float) -> None:
-        self._files, self._run_id, self._seconds = files, run_id, seconds
+    def __init__(self, files: CheckpointFiles, internals: SparkInternals, seconds: float) -> None:
+        self._files, self._internals, self._seconds = files, internals, seconds
+        self._run_id = run_id = internals.application_id
         self._released = threading.Event()
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
         files.write(_LEASE_FILE, self._text)
@@ -68,6 +69,8 @@ class Lease:
                     LOG.warning("%s", error)
                     return
                 except (*JavaError, OSError) as error:
+                    if self._internals.jvm_ended:
+                        return
                     LOG.warning("the lease on %s could not be renewed: %s", self._files.root, error)
 
     def _check(self) -> None:
@@ -118,10 +121,10 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
     run_id, seconds = internals.application_id, LEASE.read_or_default(internals.session_conf)
     found = _read(files)
     if found is None or found.run == run_id:
-        return Lease(files, run_id, seconds)
+        return Lease(files, internals, seconds)
     _wait_until_void(files, found, tell)
     LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, found.run)
-    made = Lease(files, run_id, seconds)
+    made = Lease(files, internals, seconds)
     time.sleep(seconds / _HEARTBEATS)  # of two that waited, the one that wrote last has it
     now = _read(files)
     if now is None or now.run != run_id:

@@ -19,6 +19,7 @@ from spark_drain_agent.durations import LEASE
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.folder import Folder, files_in
+from tests.support.waiting import eventually
 
 SECONDS = 0.5
 
@@ -30,6 +31,8 @@ def _shorter_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Run:
+    jvm_ended = False
+
     def __init__(self, run_id: str) -> None:
         self.application_id = run_id
 
@@ -50,6 +53,24 @@ def test_a_lease_keeps_changing_and_is_gone_when_released(tmp_path: Path) -> Non
     mine.release()
     assert not files.names("_drain")
     assert not beating()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_lease_is_renewed_as_long_as_there_is_a_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, ended: bool
+) -> None:
+    files, driver = files_in(tmp_path), _Run("one")
+    mine = acquire_lease(files, cast(SparkInternals, driver))
+
+    def refused(name: str, text: str) -> None:
+        raise ConnectionRefusedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", refused)
+        driver.jvm_ended = ended
+        eventually(lambda: not beating() if ended else "could not be renewed" in caplog.text, "the lease to notice")
+    assert ("could not be renewed" in caplog.text) is not ended
+    mine.release()
 
 
 def heartbeat(files: CheckpointFiles) -> list[str | None]:
