@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["configuration_files"]
+__all__ = ["configuration_files", "is_configuration"]
 
 _SUFFIXES = frozenset(["avsc", "cfg", "conf", "env", "ini", "json", "properties", "proto", "sql", "toml", "yaml", "yml"])
 _LONGEST_NAME = 1024
@@ -15,10 +15,15 @@ _LARGEST = 2**20
 _OF_ONE_RUN = ("/proc/", "/run/", "/var/run/")
 
 
+def is_configuration(name: str) -> bool:
+    """Return whether a file of this name, or path, is one with a configuration, as its suffix says."""
+    return name.rpartition(".")[2].lower() in _SUFFIXES and len(name) <= _LONGEST_NAME
+
+
 def configuration_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterator[str]:
     """Yield name and digest of each configuration file, as its suffix says, that one of these texts names, as it is or in a folder."""
     for text in sorted({*texts}):
-        if text.rpartition(".")[2].lower() in _SUFFIXES and len(text) <= _LONGEST_NAME:
+        if is_configuration(text):
             for path in (Path(text), *(folder / text for folder in folders)):
                 if digest := _digest(path.absolute()):
                     yield f"{path.name} {digest}"
