@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["configuration_files", "is_configuration"]
+__all__ = ["LONGEST_NAME", "configuration_files", "is_configuration"]
 
 _SUFFIXES = frozenset(["avsc", "cfg", "conf", "env", "ini", "json", "properties", "proto", "sql", "toml", "yaml", "yml"])
-_LONGEST_NAME = 1024
+LONGEST_NAME = 1024
 _LARGEST = 2**20
 _OF_ONE_RUN = ("/proc/", "/run/", "/var/run/")
 
 
 def is_configuration(name: str) -> bool:
     """Return whether a file of this name, or path, is one with a configuration, as its suffix says."""
-    return name.rpartition(".")[2].lower() in _SUFFIXES and len(name) <= _LONGEST_NAME
+    return name.rpartition(".")[2].lower() in _SUFFIXES and len(name) <= LONGEST_NAME
 
 
 def configuration_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterator[str]:
