@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from zipimport import zipimporter
 
 __all__ = ["LONGEST_NAME", "configuration_files", "is_configuration"]
 
@@ -34,8 +36,15 @@ def configuration_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterat
 def _digest(path: Path) -> str:
     """Return the digest of a file, as it was when it was first asked for: what the program has read does not change with it."""
     try:
-        if str(path).startswith(_OF_ONE_RUN) or not path.is_file() or path.stat().st_size > _LARGEST:
-            return ""
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError):
+        content = b"" if str(path).startswith(_OF_ONE_RUN) else _content(path)
+    except (OSError, ValueError, ImportError, zlib.error):
         return ""
+    return hashlib.sha256(content).hexdigest() if 0 < len(content) <= _LARGEST else ""
+
+
+def _content(path: Path) -> bytes:
+    """Return what a file holds, or a part of a zip file of modules; nothing where there is none, or too much."""
+    if path.is_file():
+        return path.read_bytes() if path.stat().st_size <= _LARGEST else b""
+    archive = next((above for above in path.parents if above.is_file()), None)
+    return b"" if archive is None else bytes(zipimporter(str(archive)).get_data(str(path)))
