@@ -1,4 +1,4 @@
-"""The environment variables and files that a program reads, as far as they are the same at each start of one version."""
+"""The environment variables, Spark confs and files that a program reads, as far as they are the same at each start of one version."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from spark_drain_agent.spark_internals.configuration_files import configuration_files
 from spark_drain_agent.spark_internals.run_texts import is_secret, without_ids
+from spark_drain_agent.spark_internals.spark_confs import is_named, spark_confs
 
 __all__ = ["surroundings"]
 
@@ -23,17 +24,19 @@ _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://[\d.:a-f\[\]]+")
 
 
 def surroundings(texts: Collection[str], file: str) -> Iterator[str]:
-    """Yield the variables and configuration files that the source of a module names, with their values and digests.
+    """Yield the variables, Spark confs and configuration files that the source of a module names, with their values and digests.
 
     Parameters
     ----------
     texts
-        Constants of the source. What a variable holds may be the name of a file, too.
+        Constants of the source. What a variable or conf holds may be the name of a file, too.
     file
         The module's, beside which files may be.
     """
-    found = {name: os.environ[name] for name in sorted({*texts} & {*os.environ}) if _counts(name, os.environ[name])}
-    yield from (f"{name}={without_ids(value)}" for name, value in found.items())
+    named = frozenset(texts)
+    found = {name: os.environ[name] for name in named & {*os.environ} if _counts(name, os.environ[name])}
+    found |= {name: value for name, value in spark_confs().items() if is_named(name, named) and not is_secret(name)}
+    yield from (f"{name}={without_ids(found[name])}" for name in sorted(found))
     yield from configuration_files([*texts, *found.values()], [Path(file).parent])
 
 
