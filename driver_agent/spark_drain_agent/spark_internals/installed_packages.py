@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from spark_drain_agent.spark_internals.configuration_files import is_configuration
 from spark_drain_agent.spark_internals.environment import surroundings
-from spark_drain_agent.spark_internals.module_places import installed_places, is_of_the_application, spec_of
+from spark_drain_agent.spark_internals.module_places import installed_places, is_of_the_application
 
 __all__ = ["counted", "forget"]
 
@@ -74,7 +75,8 @@ def forget() -> None:
 def _places(name: str) -> tuple[Path, ...]:
     if name in sys.stdlib_module_names:
         return ()
-    spec = spec_of(name)
+    loaded = getattr(sys.modules.get(name), "__spec__", None)
+    spec = loaded if isinstance(loaded, ModuleSpec) else PathFinder.find_spec(name)  # other finders may import modules to find some
     return tuple(installed_places(spec)) if spec is not None and is_of_the_application(name, spec) else ()
 
 

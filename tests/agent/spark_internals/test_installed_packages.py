@@ -132,3 +132,18 @@ def test_small_packages_are_read_before_large_ones(installed: Path, monkeypatch:
     monkeypatch.setattr(installed_packages, "_MOST_BYTES", 2_000)
     forget()
     assert "OTHER_VARIABLE=a" in [*counted({installed / "clicks", installed / "unrelated"})]
+
+
+class Importing:
+    """A finder that imports something to find something, as that of setuptools does for distutils."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        raise AssertionError(f"asked for {name}")
+
+
+def test_nothing_is_imported(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(installed)
+    before = {*sys.modules}
+    monkeypatch.setattr(sys, "meta_path", [Importing()])
+    assert len([line for line in found(installed / "clicks") if line.startswith("acme")]) == 3
+    assert {*sys.modules} == before
