@@ -241,7 +241,7 @@ def arguments_that_start_does_not_take(folder: Path) -> Any:
         words(lambda: writer.start("x", path="y")),
         words(lambda: writer.toTable("x", "parquet", "append", None, None, "one too many")),
         words(lambda: writer.toTable("x", "parquet", format="json")),
-        words(lambda: writer.toTable()),
+        words(writer.toTable),
     ]
 
 
