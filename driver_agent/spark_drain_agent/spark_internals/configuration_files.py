@@ -14,7 +14,7 @@ __all__ = ["LONGEST_NAME", "configuration_files", "is_configuration"]
 _SUFFIXES = frozenset(["avsc", "cfg", "conf", "env", "ini", "json", "properties", "proto", "sql", "toml", "yaml", "yml"])
 LONGEST_NAME = 1024
 _LARGEST = 2**20
-_OF_ONE_RUN = ("/proc/", "/run/", "/var/run/")
+_OF_ONE_RUN = ("/etc/resolv.conf", "/proc/", "/run/", "/var/run/")
 
 
 def is_configuration(name: str) -> bool:

@@ -39,3 +39,8 @@ def test_a_file_within_a_zip_file_counts(archive: Path, tmp_path: Path, monkeypa
 def test_what_is_no_archive_does_not_matter(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     assert [*configuration_files(["rules.yaml", "\0.yaml"], [tmp_path / "file", tmp_path / "missing.zip/folder"])] == []
+
+
+@pytest.mark.skipif(not Path("/etc/resolv.conf").is_file(), reason="a machine without name servers")
+def test_the_name_servers_of_a_node_do_not_count() -> None:
+    assert [*configuration_files(["/etc/resolv.conf"], [])] == []
