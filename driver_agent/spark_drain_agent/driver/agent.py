@@ -28,7 +28,7 @@ from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
@@ -151,7 +151,7 @@ class Agent:
             captured = capture()
             tracked = TrackedQuery(internals, captured, internals.checkpoint_location(captured))
         except (*JavaError, UnsupportedSparkError) as error:
-            LOG.warning("a query starts that the drain agent cannot track: %s", error)
+            LOG.warning("a query starts that the drain agent cannot track: %s", " ".join(in_words(error).split()))
             return start_now()
         if not in_callback():
             # Only so that a loop that starts query after query lets a drain decide in between; nothing depends on it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -93,7 +94,7 @@ def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
     @functools.wraps(start)
     def hooked_start(self: DataStreamWriter, path: str | None = None, *args: Any, **kwargs: Any) -> StreamingQuery:
         agent = None if is_agent() else on_session(self._spark)
-        if agent is None:
+        if agent is None or _refuses(start, self, path, *args, **kwargs):
             return start(self, path, *args, **kwargs)
         _configure(self, *args, **kwargs)
         internals = SparkInternals(self._spark)
@@ -102,7 +103,7 @@ def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
     @functools.wraps(to_table)
     def hooked_to_table(self: DataStreamWriter, tableName: str, *args: Any, **kwargs: Any) -> StreamingQuery:  # noqa: N803
         agent = None if is_agent() else on_session(self._spark)
-        if agent is None:
+        if agent is None or _refuses(to_table, self, tableName, *args, **kwargs):
             return to_table(self, tableName, *args, **kwargs)
         _configure(self, *args, **kwargs)
         internals = SparkInternals(self._spark)
@@ -110,6 +111,15 @@ def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
 
     DataStreamWriter.start = hooked_start  # type: ignore[method-assign]
     DataStreamWriter.toTable = hooked_to_table  # type: ignore[method-assign]
+
+
+def _refuses(function: Callable[..., StreamingQuery], /, *args: Any, **kwargs: Any) -> bool:
+    """Return whether a call raises a TypeError, which should name the function and not one of the agent's."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return True
+    return False
 
 
 def _configure(

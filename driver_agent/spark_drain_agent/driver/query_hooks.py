@@ -22,6 +22,8 @@ __all__ = ["hook_queries"]
 _SLICE_SECONDS = 0.5
 _SHORTEST_SECONDS = 0.001
 _ENDED_SECONDS = 60
+_LONGEST_SECONDS = 2**63 / 1000
+"""That Java takes, as milliseconds."""
 Current = Callable[[], Agent | None]
 
 
@@ -61,7 +63,7 @@ class _Slices:
 
 def _needs_no_wait(timeout: float | None) -> bool:
     """Return whether PySpark refuses this timeout, or does not wait at all."""
-    return timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0)
+    return timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < _LONGEST_SECONDS)
 
 
 def _raise(failure: StreamingQueryException | None) -> None:

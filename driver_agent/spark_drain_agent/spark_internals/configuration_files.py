@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from zipimport import zipimporter
 
-__all__ = ["configuration_files"]
+__all__ = ["LONGEST_NAME", "configuration_files", "is_configuration"]
 
 _SUFFIXES = frozenset(["avsc", "cfg", "conf", "env", "ini", "json", "properties", "proto", "sql", "toml", "yaml", "yml"])
-_LONGEST_NAME = 1024
+LONGEST_NAME = 1024
 _LARGEST = 2**20
-_OF_ONE_RUN = ("/proc/", "/run/", "/var/run/")
+_OF_ONE_RUN = ("/etc/resolv.conf", "/proc/", "/run/", "/var/run/")
+
+
+def is_configuration(name: str) -> bool:
+    """Return whether a file of this name, or path, is one with a configuration, as its suffix says."""
+    return name.rpartition(".")[2].lower() in _SUFFIXES and len(name) <= LONGEST_NAME
 
 
 def configuration_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterator[str]:
     """Yield name and digest of each configuration file, as its suffix says, that one of these texts names, as it is or in a folder."""
     for text in sorted({*texts}):
-        if text.rpartition(".")[2].lower() in _SUFFIXES and len(text) <= _LONGEST_NAME:
+        if is_configuration(text):
             for path in (Path(text), *(folder / text for folder in folders)):
                 if digest := _digest(path.absolute()):
                     yield f"{path.name} {digest}"
@@ -29,8 +36,15 @@ def configuration_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterat
 def _digest(path: Path) -> str:
     """Return the digest of a file, as it was when it was first asked for: what the program has read does not change with it."""
     try:
-        if str(path).startswith(_OF_ONE_RUN) or not path.is_file() or path.stat().st_size > _LARGEST:
-            return ""
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError):
+        content = b"" if str(path).startswith(_OF_ONE_RUN) else _content(path)
+    except (OSError, ValueError, ImportError, zlib.error):
         return ""
+    return hashlib.sha256(content).hexdigest() if 0 < len(content) <= _LARGEST else ""
+
+
+def _content(path: Path) -> bytes:
+    """Return what a file holds, or a part of a zip file of modules; nothing where there is none, or too much."""
+    if path.is_file():
+        return path.read_bytes() if path.stat().st_size <= _LARGEST else b""
+    archive = next((above for above in path.parents if above.is_file()), None)
+    return b"" if archive is None else bytes(zipimporter(str(archive)).get_data(str(path)))

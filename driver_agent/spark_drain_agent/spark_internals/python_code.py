@@ -9,6 +9,8 @@ from dis import opmap
 from typing import Any
 
 from spark_drain_agent.spark_internals.application_modules import sources
+from spark_drain_agent.spark_internals.configuration_files import LONGEST_NAME
+from spark_drain_agent.spark_internals.environment import surroundings
 from spark_drain_agent.spark_internals.pickle_tree import Node, pickle_tree
 from spark_drain_agent.spark_internals.run_texts import without_fetch_ids
 
@@ -47,7 +49,7 @@ def broadcast_id(pickled: bytes) -> int | None:
 
 
 def code_digest(pickled: bytes) -> str:
-    """Return a digest of a pickled function, and of the modules of the application that it uses.
+    """Return a digest of a pickled function, and of the application's modules, variables and files that it uses.
 
     What differs from run to run does not count: the order of a set or dictionary, the id that cloudpickle gives to each class of the
     program's own file, the ids of broadcast variables and accumulators, the folder of the program. A pickle of very many objects is not
@@ -58,7 +60,8 @@ def code_digest(pickled: bytes) -> str:
         return "large"
     digests = _Digests()
     function = digests.of(tree)
-    return hashlib.sha256("\n".join([function, *sorted(sources(digests.modules, digests.names))]).encode()).hexdigest()[:16]
+    used = {*sources(digests.modules, digests.names), *surroundings(digests.texts, digests.script)}
+    return hashlib.sha256("\n".join([function, *sorted(used)]).encode()).hexdigest()[:16]
 
 
 _Steps = Generator[Node, str, str]
@@ -68,14 +71,16 @@ _Steps = Generator[Node, str, str]
 class _Digests:
     """Digests of objects: equal for equal ones, whether or not a pickle has one of them in several places.
 
-    The modules that they come from or import are noted on the way, and the names that code uses, which may be modules of a package.
+    The modules that they come from or import are noted on the way, the names that code uses, which may be modules of a package, and texts,
+    which may be names of variables and files.
     """
 
     def __init__(self) -> None:
         self.modules: set[str] = set()
         self.names: set[str] = set()
+        self.texts: set[str] = set()
         main = sys.modules.get("__main__")
-        self._script, self._package = getattr(main, "__file__", None), getattr(main, "__package__", None)
+        self.script, self._package = str(getattr(main, "__file__", None) or ""), getattr(main, "__package__", None)
         self._known: dict[int, str] = {}
 
     def of(self, root: Node) -> str:
@@ -134,7 +139,11 @@ class _Digests:
     def _leaf(self, argument: Any) -> str:
         if not isinstance(argument, str):
             return repr(argument)
-        return "the script" if argument == self._script else repr(without_fetch_ids(argument))
+        if argument == self.script != "":
+            return "the script"
+        if len(argument) <= LONGEST_NAME:
+            self.texts.add(argument)
+        return repr(without_fetch_ids(argument))
 
     def _note_imports(self, bytecode: Node, constants: Node, names: Node) -> None:
         used = [str(name.argument) for name in names.parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 __all__ = ["is_secret", "without_fetch_ids", "without_ids"]
@@ -11,16 +12,24 @@ _FETCHED = re.compile(r"(?:(?<=/)|^)(pyspark|spark|spark-upload|userFiles)-[0-9a
 _ID = re.compile("(?<![0-9a-f])[0-9a-f]{8}(-?)[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{12}(?![0-9a-f])|(?<= at )0x[0-9a-f]+")
 """Also without dashes, but nothing longer: a digest by SHA tells versions apart."""
 _SECRET = re.compile(r"(?i)secret|password|tokens?(?![a-z])|access[._-]?key|credential")
+_LONGEST = 2**20
 
 
 def without_fetch_ids(text: str) -> str:
-    """Return a text without the ids of folders to which Spark has fetched the application, which each run has anew."""
-    return _FETCHED.sub(r"\1", text)
+    """Return a text without the ids of folders to which Spark has fetched the application, which each run has anew.
+
+    Of a text of more than a million characters, its digest as it is: to look for ids would take seconds.
+    """
+    return _FETCHED.sub(r"\1", text) if len(text) <= _LONGEST else _digest(text)
 
 
 def without_ids(text: str) -> str:
-    """Return a text without any UUID, and without addresses of objects."""
-    return _ID.sub("", text)
+    """Return a text without any UUID, and without addresses of objects; of a very long one, its digest as it is."""
+    return _ID.sub("", text) if len(text) <= _LONGEST else _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_secret(name: str) -> bool:

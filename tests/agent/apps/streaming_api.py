@@ -29,6 +29,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 base, names = Path(sys.argv[1]), sys.argv[2:]
 spark = SparkSession.builder.getOrCreate()
+ENDLESS = (float("inf"), float("nan"), 1e300, 2**62)
+"""What a long of Java's cannot hold as milliseconds."""
 CASES: dict[str, Callable[[Path], Any]] = {}
 
 
@@ -110,8 +112,8 @@ def await_with_a_timeout(folder: Path) -> Any:
     began = time.monotonic()
     first = query.awaitTermination(1), query.awaitTermination(timeout=1)
     waited = 1.9 <= time.monotonic() - began < 30
-    wrong = [failure(lambda value=value: query.awaitTermination(value)) for value in (0, -1, "1", "abc")]  # type: ignore[misc]
-    wrong_any = [failure(lambda value=value: spark.streams.awaitAnyTermination(value)) for value in (0, -1, "1")]  # type: ignore[misc]
+    wrong = [failure(lambda value=value: query.awaitTermination(value)) for value in (0, -1, "1", "abc", *ENDLESS)]  # type: ignore[misc]
+    wrong_any = [failure(lambda value=value: spark.streams.awaitAnyTermination(value)) for value in (0, -1, "1", *ENDLESS)]  # type: ignore[misc]
     any_ = spark.streams.awaitAnyTermination(1)
     query.stop()
     return first, waited, wrong, wrong_any, any_, query.awaitTermination(), query.awaitTermination(5)
@@ -221,6 +223,31 @@ def arguments_of_start(folder: Path) -> Any:
         sorted(path.name for path in (folder / "out").glob("p=*")),
         sorted(path.name for path in (folder / "cp").iterdir()),
     )
+
+
+@case
+def arguments_that_start_does_not_take(folder: Path) -> Any:
+    writer: Any = endless().writeStream
+
+    def words(start: Callable[[], Any]) -> str:
+        try:
+            return str(start())
+        except TypeError as error:
+            return str(error)
+
+    return [
+        words(lambda: writer.start("x", "parquet", "append", None, None, "one too many")),
+        words(lambda: writer.start("x", "parquet", format="json")),
+        words(lambda: writer.start("x", path="y")),
+        words(lambda: writer.toTable("x", "parquet", "append", None, None, "one too many")),
+        words(lambda: writer.toTable("x", "parquet", format="json")),
+        words(writer.toTable),
+    ]
+
+
+@case
+def a_checkpoint_that_cannot_be(folder: Path) -> Any:
+    return [failure(lambda: endless().writeStream.format("noop").option("checkpointLocation", "no-such-scheme://x/y").start())]
 
 
 @case

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ SAMPLE = (
     "failure_reaches_who_waits",
     "names_are_unique",
     "arguments_of_start",
+    "arguments_that_start_does_not_take",
+    "a_checkpoint_that_cannot_be",
     "foreach_with_a_writer",
     "foreach_batch",
     "foreach_batch_that_fails_then_goes_on",
@@ -36,6 +39,8 @@ def outcomes(base: Path, cases: tuple[str, ...], *, agent: bool) -> dict[str, An
         assert driver.wait(1000) == 0, driver.tail()
         found: dict[str, Any] = json.loads((base / "outcomes.json").read_text())
         assert agent == ("drain agent attached" in driver.log)
+        assert agent == ("cannot track: " in driver.log)
+        assert not re.search(r"cannot track: .*\n(: |\s+at )", driver.log), "a stack trace"
         return found
     finally:
         driver.close()

@@ -45,6 +45,7 @@ OF_ONE_START = {
     "SALES_SERVICE_HOST": "10.96.0.7",
     "SPARK_LOCAL_DIRS": "/var/data/spark-1",
     "SALES_TOKEN": "1",
+    "COLUMNS": "80",
 }
 
 

@@ -13,9 +13,11 @@ from pyspark.cloudpickle import dumps
 from spark_drain_agent.spark_internals.python_code import code_digest
 
 PROGRAM = """
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import tables
@@ -54,13 +56,20 @@ class Processor:
     def handle(self, text):
         return Row(text) if Colour.RED and known(text) else self.limit
 
+LAST_HOUR_OF_ALL = "LAST_HOUR"
+
+def shifted(text):
+    def shift():
+        return os.environ.get("SHIFT_HOURS", "0")
+    return Path(__file__).with_name("shift.yaml").read_text() + shift() + os.environ[LAST_HOUR_OF_ALL]
+
 def looked_up(text):
     import late
     from shop import prices
     return text == TENANT or late.limit(text) + prices.of(text) + tables.found(text)
 
 KEY = "0123456789ab4def8123456789abcdef"
-print(code_digest(dumps((known, parsed, Processor().handle, tables.finding(3), looked_up, KEY, "boolean"))))
+print(code_digest(dumps((known, parsed, Processor().handle, tables.finding(3), looked_up, shifted, KEY, "boolean"))))
 """
 
 
@@ -89,6 +98,7 @@ def finding(first):
     return lambda text: text[first:]
 """,
     "hours.toml": "first = 1",
+    "shift.yaml": "hours: 1",
     "indexed.py": "FIRST = 1",
     "named.py": "NAMES = {'a': 1}",
     "late.py": "def limit(text): return 1",
@@ -107,25 +117,21 @@ def program(tmp_path: Path) -> Path:
     return tmp_path / "program.py"
 
 
-def digest(program: Path, seed: int = 1, **variables: str) -> str:
-    environment = {**os.environ, "PYTHONHASHSEED": str(seed), **variables}
+def digest(program: Path, seed: str = "1", **variables: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": seed, **variables}
     return subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_what_differs_from_run_to_run_does_not_count(program: Path, tmp_path: Path) -> None:
     """The order of a set depends on a seed; cloudpickle gives ids to classes; modules are compiled once; Spark fetches into new folders."""
-    text = (
-        program.read_text()
-        .replace("LATE = True", "LATE = Path(__file__).parent")
-        .replace("import tables", "import tables\nfrom pathlib import Path")
-    )
+    text = program.read_text().replace("LATE = True", "LATE = Path(__file__).parent")
     first = digest(program)
-    assert digest(program, seed=2) == first
+    assert digest(program, seed="2") == first
     program.write_text(text)
     for uuid in ("6f1c0000-1111-4222-8333-444455556666", "00000000-1111-4222-8333-444455556666"):
         fetched = tmp_path / f"spark-{uuid}"
         shutil.copytree(tmp_path, fetched, ignore=shutil.ignore_patterns("spark-*", "__pycache__"))
-        assert digest(fetched / "program.py") == digest(fetched / "program.py", seed=3)
+        assert digest(fetched / "program.py") == digest(fetched / "program.py", seed="3")
     assert len({digest(path) for path in tmp_path.glob("spark-*/program.py")}) == 1
 
 
@@ -143,6 +149,7 @@ def test_what_differs_from_run_to_run_does_not_count(program: Path, tmp_path: Pa
         ("tables.py", "text[first:]", "text[:first]"),
         ("tables.py", "get(text, indexed", "pop(text, indexed"),
         ("hours.toml", "first = 1", "first = 2"),
+        ("shift.yaml", "hours: 1", "hours: 2"),
         ("indexed.py", "FIRST = 1", "FIRST = 2"),
         ("named.py", "'a': 1", "'a': 2"),
         ("late.py", "return 1", "return 2"),
@@ -161,9 +168,13 @@ def test_other_code_has_another_digest(program: Path, file: str, old: str, new: 
     assert digest(program) != first
 
 
-def test_a_variable_that_a_module_names_counts(program: Path) -> None:
-    assert digest(program, FIRST_HOUR="1") != digest(program, FIRST_HOUR="2")
-    assert digest(program, LAST_HOUR="1") == digest(program, LAST_HOUR="2")
+@pytest.mark.parametrize("name", ["FIRST_HOUR", "SHIFT_HOURS", "LAST_HOUR"])
+def test_a_variable_that_a_module_or_function_names_counts(program: Path, name: str) -> None:
+    assert digest(program, **{name: "1"}) != digest(program, **{name: "2"})
+
+
+def test_a_variable_that_is_not_named_does_not_count(program: Path) -> None:
+    assert digest(program, HOUR="1") == digest(program, HOUR="2")
 
 
 def test_what_is_nested_deeply_has_a_digest_too() -> None:
