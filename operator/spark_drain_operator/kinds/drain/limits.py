@@ -87,7 +87,7 @@ def reached(limits: Limits, drain: DrainPass) -> Ending | None:
     """Return the ending that a passed limit asks for."""
     now, spec = drain.now, drain.spec
     if limits.deadline is not None and now >= limits.deadline:
-        phase = Phase.FORCE_STOPPED if spec.on_timeout == "ForceStop" else Phase.TIMED_OUT
+        phase = Phase.FORCE_STOPPED if spec.stops_by_force else Phase.TIMED_OUT
         report = drain.report
         state = f"the agent was at {report.state}: {report.message or 'no message'}" if report else "the agent has not responded"
         return Ending(phase, Reason.DEADLINE_EXCEEDED, message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state))

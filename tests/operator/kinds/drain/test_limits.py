@@ -67,6 +67,24 @@ def test_a_deadline_that_was_kept_brings_no_pass_forward(state: str, done: float
 
 
 @pytest.mark.parametrize(
+    ("wish", "phase"),
+    [
+        ({}, "TimedOut"),
+        ({"on_timeout": "ForceStop"}, "ForceStopped"),
+        ({"on_timeout": "ForceStop", "execution": "PlanOnly"}, "TimedOut"),
+        ({"on_timeout": "ForceStop", "execution": "AfterApproval"}, "TimedOut"),
+        ({"on_timeout": "ForceStop", "execution": "AfterApproval", "approved": True}, "ForceStopped"),
+    ],
+)
+def test_only_a_drain_that_is_carried_out_stops_by_force(wish: dict[str, Any], phase: str) -> None:
+    """An older definition in the cluster lets a plan with ForceStop through."""
+    current: Any = SimpleNamespace(spec=spec(**wish), now=NOW, report=None)
+    ending = limits.reached(limits.Limits(deadline=at(-1)), current)
+    assert ending is not None
+    assert ending.phase == phase
+
+
+@pytest.mark.parametrize(
     ("begun", "reason", "seconds"), [(-90, "CancelRequested", None), (-90, "WithdrawalTooLate", 5.0), (None, "WithdrawalTooLate", None)]
 )
 def test_a_wish_that_came_too_late_lifts_no_deadline(begun: float | None, reason: str, seconds: float | None) -> None:

@@ -51,7 +51,7 @@ def decide(
         return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")
     if report.state is DrainState.FAILED:
         if report.reason in (Reason.DEADLINE_EXCEEDED, Reason.BATCH_STILL_RUNNING):
-            phase = Phase.FORCE_STOPPED if spec.on_timeout == "ForceStop" else Phase.TIMED_OUT
+            phase = Phase.FORCE_STOPPED if spec.stops_by_force else Phase.TIMED_OUT
             return Ending(phase, report.reason, report.message or "the agent gave up at the deadline")
         return Ending(Phase.FAILED, report.reason or Phase.FAILED, report.message or "the agent could not carry out the drain")
     if report.state is DrainState.WITHDRAWN:

@@ -62,6 +62,13 @@ RUNNING = application("RUNNING", driver())
             report(DrainState.FAILED, reason="DeadlineExceeded"),
             (Phase.FORCE_STOPPED, Reason.DEADLINE_EXCEEDED),
         ),
+        (
+            {"on_timeout": "ForceStop", "execution": "PlanOnly"},
+            status(**ACTIVE),
+            RUNNING,
+            report(DrainState.FAILED, reason="DeadlineExceeded"),
+            (Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED),
+        ),
         ({}, status(**ACTIVE), RUNNING, report(DrainState.WITHDRAWN), (Phase.CANCELLED, Reason.WITHDRAWN)),
         (
             {},
