@@ -128,7 +128,7 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
 
     def begun(self, current: DrainPass) -> bool:
         """See `Kind.begun`."""
-        return current.notification is not None or self.was_begun(current.status)
+        return current.begun
 
     def mark(self, current: DrainPass, message: str, *, ends: bool) -> None:
         """See `Kind.mark`."""
