@@ -64,14 +64,14 @@ class DrainSpec:
     expiration_seconds: int | None = None
 
     @property
-    def carried_out(self) -> bool:
-        """Whether the plan is to be carried out as things are: it is not all that was asked for, and waits for nobody's approval."""
-        return self.execution == "Immediate" or (self.execution == "AfterApproval" and self.approved)
+    def awaits_approval(self) -> bool:
+        """Whether nothing may be touched until somebody approves it."""
+        return self.execution == "AfterApproval" and not self.approved
 
     @property
     def stops_by_force(self) -> bool:
         """Whether the application is suspended undrained at the deadline; a drain that touches nothing stops nothing either."""
-        return self.on_timeout == "ForceStop" and self.carried_out
+        return self.on_timeout == "ForceStop" and self.execution != "PlanOnly" and not self.awaits_approval
 
     @classmethod
     def parse(cls, spec: Mapping[str, Any]) -> DrainSpec:

@@ -116,6 +116,13 @@ WISH = Ending(Phase.CANCELLED, "CancelRequested", "spec.cancel was set")
 )
 def test_overdue(wish: dict[str, Any], known: dict[str, Any], deleted: bool, reason: str) -> None:
     now = status(**known)
-    ending = limits.overdue(spec(**wish), now, deleted=deleted)
+    ending = limits.overdue(spec(**wish), now, None, deleted=deleted)
     assert (ending.reason if ending is not None else "") == reason
     assert (now.withdrawal is not None) == bool(known), "the wait for the agent begins"
+
+
+@pytest.mark.parametrize(("done", "waits"), [(-51, True), (-49, False)])
+def test_what_was_drained_in_time_is_not_overdue(done: float, waits: bool) -> None:
+    known = status(**BEGUN, withdrawal=WISH, withdrawal_time=at(-60))
+    given = report(DrainState.DRAINED, drained_at=at(done))
+    assert (limits.overdue(spec(timeout=50), known, given, deleted=False) is None) == waits

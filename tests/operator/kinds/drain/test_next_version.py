@@ -290,7 +290,7 @@ def test_a_run_that_repeats_the_report_after_the_deadline_does_not_make_it_late(
 @pytest.mark.parametrize("state", ["unanswered", "AwaitingApproval", "Acknowledged", "Stopping"])
 def test_a_next_version_that_starts_before_the_point_of_no_return_ends_the_drain(world: World, state: str) -> None:
     """Its agent inherits what was acknowledged, and lets go of it when it is withdrawn; no deadline stops it by force."""
-    policies = {"timeoutSeconds": 8, "onTimeout": "ForceStop"}
+    policies: dict[str, Any] = {"timeoutSeconds": 8, "onTimeout": "ForceStop"}
     agent = world.run_application()
     drain_id = world.create_drain(execution="AfterApproval" if state == "AwaitingApproval" else "Immediate", **policies)
     agent.await_notification()

@@ -121,7 +121,10 @@ def run(drain: DrainPass) -> Outcome:
     status = drain.status
     limits = limits_of(drain.spec, status, current_driver(drain.application), drain.report)
     limit = superseded(drain.spec, status.next_run_id, committed=drain.may_be_committed)
-    if limit is None and not _drained_in_time(drain, limits):
+    if _drained_in_time(drain, limits):
+        if status.withdrawal is not None and status.withdrawal.phase is Phase.TIMED_OUT:
+            status.withdrawal = status.withdrawal_time = None  # noted while nobody could look
+    elif limit is None:
         limit = reached(limits, drain)
     ending = wanted(status, deleted=drain.deleted, cancel=drain.spec.cancel, limit=limit or _not_running(drain))
     if ending is None:
