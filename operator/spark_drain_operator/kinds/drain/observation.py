@@ -140,7 +140,8 @@ class DrainPass:
             else:
                 status.seen_run_id, status.spec_digest, status.next_run_id = driver.run_id, application.spec_digest, ""
         digest = application.spec_digest if application is not None and self.resumed else ""
-        if digest != status.changed_digest:  # each change gives the application's own operator the time to act on it
+        # Each change gives the application's own operator the time to act on it.
+        if digest != status.changed_digest or (digest and status.changed_time is None):
             status.changed_digest, status.changed_time = digest, self.now if digest else None
 
     def _is_next(self, driver: DriverPod) -> bool:

@@ -372,6 +372,29 @@ def test_the_previous_version_that_is_started_again_to_finish_its_drain_is_scale
     assert scaled_down(world.await_phase("Drained")) == "ApplicationSuspended"
 
 
+def test_a_change_whose_time_was_removed_by_hand_gives_its_operator_the_time_again(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    world.application.change(driver={"coreLimit": "1000m"})
+    agent.drained(drain_id)
+    world.await_condition("ScaledDown", "SpecChanged")
+    world.patch_status(nextVersion={"seenAt": None})
+    eventually(lambda: world.drain()["status"]["nextVersion"].get("seenAt"), what="the time is set again")
+    assert world.await_condition("ScaledDown", "SpecChanged")["status"] == "False"
+
+
+def test_a_drained_driver_that_still_ends_is_waited_for_before_the_next_version(world: World) -> None:
+    """The next driver has another name, so nobody had to wait for the pod."""
+    world.complete_without_result()
+    world.application.hold_pods()
+    world.application.change(image="next", driver={"podName": "app-driver-2"})
+    world.application.end_pods()
+    world.application.start_beside("spark-two", "app-driver-2")
+    world.free_result_name()
+    assert "app-driver" in world.await_condition("ScaledDown", "WaitingForPods")["message"]
+    world.application.hold_pods(held=False)
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+
+
 def changed_for(world: World, seconds: int) -> None:
     """Have the change of the spec be so old."""
     world.patch_drain(spec={"timeoutSeconds": 3000})  # applications are not watched

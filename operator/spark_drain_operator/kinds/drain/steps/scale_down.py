@@ -83,7 +83,9 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     left_over: tuple[PodName, ...] = ()
     if drain.replaced:
         runs = {status.run_id, status.seen_run_id} - {status.next_run_id}
-        left_over = tuple(pod for run_id in sorted(runs) for pod in drain.adapter.executors(drain.namespace, run_id))
+        driver = drain.drained_driver
+        left_over = (PodName(driver.name, "", driver.uid),) if driver is not None else ()
+        left_over += tuple(pod for run_id in sorted(runs) for pod in drain.adapter.executors(drain.namespace, run_id))
         return _wait(drain, left_over) if left_over else _resumed(drain)
     if drain.resumed and not _is_ignored(drain, forced=forced):
         return _wait_for_its_operator(drain)
