@@ -13,9 +13,18 @@ from spark_drain_store.kube_client import ApiUnavailableError
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage.access import NotServedError
 
-__all__ = ["main", "parse"]
+__all__ = ["OneLine", "main", "parse"]
 
+_ESCAPES = {code: chr(code).encode("unicode_escape").decode() for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
 _LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+class OneLine(logging.Formatter):
+    """Escapes control characters: messages have words of agents and of the API server in them, and each is one line of the log."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
+        """See `logging.Formatter.formatMessage`; a traceback follows later."""
+        return super().formatMessage(record).translate(_ESCAPES)
 
 
 def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Namespace]:
@@ -44,7 +53,9 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Na
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT."""
     settings, options = parse(arguments)
-    logging.basicConfig(level=options.log_level, format=_LOG_FORMAT, stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine(_LOG_FORMAT))
+    logging.basicConfig(level=options.log_level, handlers=[handler])
     logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)  # a line for each probe
     from spark_drain_operator.handlers.serve import run_operator

@@ -86,6 +86,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "expired at once": ({"expirationSeconds": 0}, "spec.expirationSeconds: Invalid value"),
     "timeout": ({"onTimeout": "Kill"}, "spec.onTimeout: Unsupported value"),
     "force and keep": ({"onTimeout": "ForceStop", "afterDrain": "Keep"}, "`onTimeout` may not be ForceStop when `afterDrain` is Keep"),
+    "force and plan": (
+        {"onTimeout": "ForceStop", "execution": "PlanOnly"},
+        "`onTimeout` may not be ForceStop when `execution` is PlanOnly",
+    ),
     "after": ({"afterDrain": "Restart"}, "spec.afterDrain: Unsupported value"),
     "ttl": ({"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished: Invalid value"),
     "typing error": ({"timeoutSecond": 5}, "unknown field"),

@@ -141,9 +141,16 @@ class ScriptedApplication:
         for pod in self._client.request("GET", self._pods, query={"labelSelector": selector})["items"]:
             self.end_pod(pod["metadata"]["name"])
 
-    def hold_executors(self, *, held: bool = True) -> None:
-        """Let executors that are deleted take their time, until they are released."""
-        selector = f"sparkoperator.k8s.io/app-name={self.name},spark-role=executor"
+    def start_beside(self, run_id: str, driver: str) -> None:
+        """Start a run although the driver of the one before has not ended."""
+        self.run_id = run_id
+        self.driver_uid = self.create_pod(driver, {"spark-role": "driver"})
+        self.run_pod(driver)
+        self.set_state("RUNNING")
+
+    def hold_pods(self, *, role: str = "driver", held: bool = True) -> None:
+        """Let pods that are deleted take their time, until they are released."""
+        selector = f"sparkoperator.k8s.io/app-name={self.name},spark-role={role}"
         finalizers = {"metadata": {"finalizers": ["example.com/held"] if held else None}}
         for pod in self._client.request("GET", self._pods, query={"labelSelector": selector})["items"]:
             self._client.request("PATCH", f"{self._pods}/{pod['metadata']['name']}", body=finalizers, content_type=MERGE_PATCH)

@@ -63,7 +63,7 @@ class Kind(ABC, Generic[SpecT, StatusT, PassT]):
 
     @abstractmethod
     def overdue(self, body: Mapping[str, Any], spec: SpecT, status: StatusT) -> Ending | None:
-        """Return how an object ends whose passes keep failing, where it has waited long enough; nothing is read for it."""
+        """Return how an object ends whose passes keep failing, where it has waited long enough; raises nothing."""
 
     @abstractmethod
     def observe(self, body: dict[str, Any], spec: SpecT, status: StatusT) -> PassT:

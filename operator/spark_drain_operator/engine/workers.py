@@ -41,6 +41,11 @@ def backoff(failures: int, first: float = 1.0) -> float:
     return float(min(_MAX_BACKOFF_SECONDS, first * 2.0 ** min(max(0, failures - 1), 32)))
 
 
+def _named(error: Exception) -> str:
+    """Return class and text of an error; some have none."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
 class Workers:
     """A fixed number of reconciling threads.
 
@@ -113,18 +118,18 @@ class Workers:
             return self._failed(key, error, _CONFLICT_SECONDS if conflict else 1.0)
         except Exception as error:
             _log.exception("%s: defect in the operator", key)
-            return self._failed(key, error)
+            return self._failed(key, error, problem=f"defect in the operator, see its log ({_named(error)})")
         self._failures.pop(key, None)
         return after
 
-    def _failed(self, key: ObjectKey, error: Exception, first: float = 1.0) -> float:
+    def _failed(self, key: ObjectKey, error: Exception, first: float = 1.0, problem: str = "") -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = backoff(failures, first)
         if first >= 1.0 or failures > _QUIET_CONFLICTS:  # a few conflicts are what optimistic locking is made for
-            _log.warning("%s: %s: %s; again in %g s", key, type(error).__name__, error, wait)
+            _log.warning("%s: %s; again in %g s", key, _named(error), wait)
         if failures >= _FAILURES_TO_TELL and not isinstance(error, ApiUnavailableError | StoreUnavailableError):
             try:
-                self._tell(key, f"{type(error).__name__}: {error}")
+                self._tell(key, problem or _named(error))
             except (ApiError, ApiUnavailableError, StoreError) as again:
                 _log.warning("%s: its status cannot be written: %s", key, again)
             except Exception:

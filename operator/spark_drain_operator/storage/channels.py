@@ -8,7 +8,7 @@ from typing import Any
 from spark_drain_store import Channel
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY, ConfigMapStore
-from spark_drain_store.kube_client import ApiError, KubeClient, objects_path
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, objects_path
 
 __all__ = ["Channels"]
 
@@ -38,6 +38,18 @@ class Channels:
             if owners and uid not in owners:
                 found.append(name)
         return found
+
+    def _adopt(self, path: str, owner: Mapping[str, Any]) -> None:
+        """Give a ConfigMap an owner where it has none: an agent that outlived its application has made it."""
+        metadata = self._client.request("GET", path)["metadata"]
+        ours = MANAGED_BY.items() <= (metadata.get("labels") or {}).items()
+        if ours and not metadata.get("ownerReferences"):
+            change = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": [dict(owner)]}}
+            try:
+                self._client.request("PATCH", path, body=change, content_type=MERGE_PATCH)
+            except ApiError as error:
+                if error.status != 403:  # where owners are guarded, only who may delete it may change them
+                    raise
 
     def ensure(self, namespace: str, kind: str, application: str, owner: Mapping[str, Any]) -> str:
         """Create what is missing of both ConfigMaps; they go with the application that owns them.
@@ -70,4 +82,5 @@ class Channels:
             except ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
+                self._adopt(objects_path("v1", namespace, "configmaps", name), owner)
         return created.get(names[0], "")

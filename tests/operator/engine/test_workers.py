@@ -49,7 +49,14 @@ def test_dead_workers_are_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ConflictError("changed"), ApiError(409, "Conflict", "changed"), ApiError(403, "Forbidden", "no"), ValueError("defect")]
+    "error",
+    [
+        ConflictError("changed"),
+        ApiError(409, "Conflict", "changed"),
+        ApiError(403, "Forbidden", "no"),
+        ValueError("defect"),
+        AssertionError(),
+    ],
 )
 def test_what_goes_on_failing_is_told(error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_drain_operator.engine.workers.backoff", lambda *_: 0.0)
@@ -71,8 +78,9 @@ def test_what_goes_on_failing_is_told(error: Exception, caplog: pytest.LogCaptur
     queue.add(ObjectKey("PipelineDrain", "ns", "drain"))
     assert enough.wait(10)
     workers.stop(5)
-    assert told[0].startswith(type(error).__name__)
+    assert type(error).__name__ in told[0]
     assert str(error) in told[0]
+    assert ("defect in the operator, see its log" in told[0]) == isinstance(error, ValueError | AssertionError)
     assert "again in" in caplog.text, "permanent conflicts are not silent"
     assert workers.stuck() == ["worker-0"], "stopped, after having survived it all"
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from spark_drain_store.kube_client import ApiError
+from spark_drain_store import DrainReport, StoreError
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 
 from spark_drain_operator.applications import adapters, find_adapter
 from spark_drain_operator.applications.protocol import current_driver
@@ -78,7 +79,16 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
 
     def overdue(self, body: Mapping[str, Any], spec: DrainSpec, status: DrainStatus) -> Ending | None:
         """See `Kind.overdue`."""
-        return overdue(spec, status, deleted=bool(body["metadata"].get("deletionTimestamp")))
+        return overdue(spec, status, self._report(body, spec), deleted=bool(body["metadata"].get("deletionTimestamp")))
+
+    def _report(self, body: Mapping[str, Any], spec: DrainSpec) -> DrainReport | None:
+        """Return the agent's report, None also where it cannot be read."""
+        metadata, ref = body["metadata"], spec.application
+        try:
+            messages = Messages.read(self._cluster.channels.open(metadata["namespace"], ref.kind, ref.name))
+        except (ApiError, ApiUnavailableError, StoreError):
+            return None
+        return messages.reports.get(metadata["uid"])
 
     def observe(self, body: dict[str, Any], spec: DrainSpec, status: DrainStatus) -> DrainPass:
         """See `Kind.observe`."""
@@ -128,7 +138,7 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
 
     def begun(self, current: DrainPass) -> bool:
         """See `Kind.begun`."""
-        return current.notification is not None or self.was_begun(current.status)
+        return current.begun
 
     def mark(self, current: DrainPass, message: str, *, ends: bool) -> None:
         """See `Kind.mark`."""

@@ -87,7 +87,7 @@ def reached(limits: Limits, drain: DrainPass) -> Ending | None:
     """Return the ending that a passed limit asks for."""
     now, spec = drain.now, drain.spec
     if limits.deadline is not None and now >= limits.deadline:
-        phase = Phase.FORCE_STOPPED if spec.on_timeout == "ForceStop" else Phase.TIMED_OUT
+        phase = Phase.FORCE_STOPPED if spec.stops_by_force else Phase.TIMED_OUT
         report = drain.report
         state = f"the agent was at {report.state}: {report.message or 'no message'}" if report else "the agent has not responded"
         return Ending(phase, Reason.DEADLINE_EXCEEDED, message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state))
@@ -112,8 +112,8 @@ def _expired(time: datetime, status: DrainStatus) -> Ending:
     return Ending(Phase.EXPIRED, Reason.EXPIRED, message_of(Reason.EXPIRED, time=format_time(time), waited=waited))
 
 
-def overdue(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | None:
-    """Return how a drain ends that cannot be looked at.
+def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *, deleted: bool) -> Ending | None:
+    """Return how a drain ends that cannot be looked at; one that its agent has done in time does not.
 
     One that has not begun ends at once when nobody wants it any more. One that the agent may know of ends when the agent would not have
     been waited for any longer either; what it then does, its own deadline and the notification say.
@@ -121,6 +121,8 @@ def overdue(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | 
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return None
     limits = limits_of(spec, status, None, None)
+    if kept(limits, report, status.now):
+        return None
     past = status.conditions.is_true(ConditionType.SOURCES_STOPPED)
     now, begun = status.now, bool(status.drain_id)
     wish = status.withdrawal
@@ -131,7 +133,7 @@ def overdue(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | 
     elif wish is None and limits.expiration is not None and now >= limits.expiration:
         wish = _expired(limits.expiration, status)
     elif wish is None and limits.deadline is not None and now >= limits.deadline:
-        state = "the application cannot be looked at"
+        state = "the operator could not look after it"
         message = message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state)
         wish = Ending(Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, message)
     if wish is None or wish.reason == Reason.WITHDRAWAL_TOO_LATE:

@@ -99,6 +99,16 @@ class DrainPass:
         return known or (self.report is not None and self.report.state.forward_only)
 
     @property
+    def may_be_committed(self) -> bool:
+        """Whether the agent is, or may be, past the point of no return: whoever wrote what cannot be read does not say."""
+        return self.forward_only or self.malformed
+
+    @property
+    def begun(self) -> bool:
+        """Whether a request was written."""
+        return self.notification is not None or bool(self.status.drain_id)
+
+    @property
     def changed(self) -> bool:
         """Whether somebody has applied another spec than the drained driver was started with."""
         application, digest = self.application, self.status.spec_digest
@@ -121,23 +131,31 @@ class DrainPass:
         return bool(self.status.next_run_id) or (self.resumed and self.drained_driver is None)
 
     def see_driver(self) -> None:
-        """Remember what the driver that lives now was started with.
-
-        Once that one is drained, or to be stopped, another spec is a next version's.
-        """
-        application, status, report = self.application, self.status, self.report
+        """Remember what the driver that lives now was started with; one that the drain is not for is a next version's."""
+        application, status = self.application, self.status
         driver = current_driver(application)
-        drained = report is not None and (report.state is DrainState.DRAINED or report.drained_at is not None)
-        over = drained or self.complete or status.forced or status.scale_down_time is not None
-        new = driver is not None and driver.run_id != status.seen_run_id
-        if application is not None and driver is not None and new:
-            if over and (self.changed or status.next_run_id):
+        if application is not None and driver is not None and driver.run_id not in (status.seen_run_id, status.next_run_id):
+            if self._is_next(driver):
                 status.next_run_id = driver.run_id
             else:
-                status.seen_run_id, status.spec_digest = driver.run_id, application.spec_digest
+                status.seen_run_id, status.spec_digest, status.next_run_id = driver.run_id, application.spec_digest, ""
         digest = application.spec_digest if application is not None and self.resumed else ""
-        if digest != status.changed_digest:  # each change gives the application's own operator the time to act on it
+        # Each change gives the application's own operator the time to act on it.
+        if digest != status.changed_digest or (digest and status.changed_time is None):
             status.changed_digest, status.changed_time = digest, self.now if digest else None
+
+    def _is_next(self, driver: DriverPod) -> bool:
+        """Whether a driver was started with another spec than the one the request was for, or is not the only run that is meant.
+
+        One of the same spec goes on with the drain; what a run has begun to commit, any run of its spec completes.
+        """
+        status, report = self.status, self.report
+        drained = report is not None and (report.state is DrainState.DRAINED or report.drained_at is not None)
+        over = drained or self.complete or status.forced or status.scale_down_time is not None
+        if over and status.next_run_id:
+            return True  # also when its change was reverted
+        other_run = bool(self.spec.run_id) and driver.run_id not in ("", self.spec.run_id) and not self.may_be_committed
+        return self.begun and (self.changed or other_run)
 
     @property
     def malformed(self) -> bool:

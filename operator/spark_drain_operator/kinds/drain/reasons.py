@@ -9,7 +9,7 @@ from spark_drain_store import reasons as report_reasons
 from spark_drain_operator.engine import conditions
 from spark_drain_operator.engine.status import BasePhase
 
-__all__ = ["ConditionType", "Phase", "Reason", "message_of"]
+__all__ = ["ENDED_TOO_EARLY", "GAVE_UP_TOO_EARLY", "SPEC_CHANGED_TOO_EARLY", "ConditionType", "Phase", "Reason", "message_of"]
 
 
 class Phase(BasePhase):
@@ -197,6 +197,21 @@ _MESSAGES: dict[str, str] = {
     Reason.WITHDRAWAL_TOO_LATE: "the flush has begun; the drain runs to completion",
     Reason.NOT_STALLED: "",
 }
+
+
+ENDED_TOO_EARLY = "the driver ended (application state {state}) before the point of no return: nothing was drained"
+"""Message of the reason ApplicationEnded where there is nothing to complete."""
+
+GAVE_UP_TOO_EARLY = (
+    "{message}; the agent gave up at {gave_up} by its clock, and the deadline is {deadline} by the operator's: nothing was stopped by force"
+)
+"""Message of an agent's deadline that has not passed."""
+
+SPEC_CHANGED_TOO_EARLY = (
+    "the application was changed while the drain ran: nothing was drained, and the next version is left alone; to drain that one, create "
+    "another PipelineDrain"
+)
+"""Message of the reason SpecChanged where it ends the drain."""
 
 
 def message_of(reason: Reason, **fields: object) -> str:

@@ -63,6 +63,16 @@ class DrainSpec:
     expiration: datetime | None = None
     expiration_seconds: int | None = None
 
+    @property
+    def awaits_approval(self) -> bool:
+        """Whether nothing may be touched until somebody approves it."""
+        return self.execution == "AfterApproval" and not self.approved
+
+    @property
+    def stops_by_force(self) -> bool:
+        """Whether the application is suspended undrained at the deadline; a drain that touches nothing stops nothing either."""
+        return self.on_timeout == "ForceStop" and self.execution != "PlanOnly" and not self.awaits_approval
+
     @classmethod
     def parse(cls, spec: Mapping[str, Any]) -> DrainSpec:
         """Read the ``spec`` of an object that the API server has validated.

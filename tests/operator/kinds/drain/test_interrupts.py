@@ -224,9 +224,10 @@ def test_the_deadline_is_told_to_the_agent_and_can_be_moved(world: World) -> Non
 @pytest.mark.parametrize(("policy", "phase"), [("Fail", "TimedOut"), ("ForceStop", "ForceStopped")])
 def test_an_agent_that_gave_up_at_its_deadline(world: World, policy: str, phase: str) -> None:
     agent = world.run_application()
-    drain_id = world.create_drain(onTimeout=policy)
+    drain_id = world.create_drain(onTimeout=policy, timeoutSeconds=8)
     agent.await_notification()
     agent.report(drain_id, DrainState.STOPPING)
+    world.await_phase("Stopping")
     agent.report(drain_id, DrainState.FAILED, reason="DeadlineExceeded", message="undone: a batch ran longer than the deadline")
     if policy == "ForceStop":
         world.application.obey_suspend()
@@ -421,8 +422,12 @@ def test_what_the_agent_says_after_the_end_changes_nothing(world: World, state: 
     assert condition(body, "SourcesStopped")["status"] == "True"  # type: ignore[index]
 
 
-def test_the_config_maps_go_with_the_application(world: World) -> None:
+@pytest.mark.parametrize("left", [False, True], ids=["", "an agent that outlived its application has made one"])
+def test_the_config_maps_go_with_the_application(world: World, left: bool) -> None:
     agent = world.run_application()
+    if left:
+        agent.report("earlier", DrainState.FAILED)
+        assert "ownerReferences" not in world.config_map(config_map_names("app")[1])["metadata"]
     world.create_drain()
     agent.await_notification()
     owner = world.application.body()["metadata"]["uid"]

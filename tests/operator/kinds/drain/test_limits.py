@@ -67,6 +67,24 @@ def test_a_deadline_that_was_kept_brings_no_pass_forward(state: str, done: float
 
 
 @pytest.mark.parametrize(
+    ("wish", "phase"),
+    [
+        ({}, "TimedOut"),
+        ({"on_timeout": "ForceStop"}, "ForceStopped"),
+        ({"on_timeout": "ForceStop", "execution": "PlanOnly"}, "TimedOut"),
+        ({"on_timeout": "ForceStop", "execution": "AfterApproval"}, "TimedOut"),
+        ({"on_timeout": "ForceStop", "execution": "AfterApproval", "approved": True}, "ForceStopped"),
+    ],
+)
+def test_only_a_drain_that_is_carried_out_stops_by_force(wish: dict[str, Any], phase: str) -> None:
+    """An older definition in the cluster lets a plan with ForceStop through."""
+    current: Any = SimpleNamespace(spec=spec(**wish), now=NOW, report=None)
+    ending = limits.reached(limits.Limits(deadline=at(-1)), current)
+    assert ending is not None
+    assert ending.phase == phase
+
+
+@pytest.mark.parametrize(
     ("begun", "reason", "seconds"), [(-90, "CancelRequested", None), (-90, "WithdrawalTooLate", 5.0), (None, "WithdrawalTooLate", None)]
 )
 def test_a_wish_that_came_too_late_lifts_no_deadline(begun: float | None, reason: str, seconds: float | None) -> None:
@@ -98,6 +116,13 @@ WISH = Ending(Phase.CANCELLED, "CancelRequested", "spec.cancel was set")
 )
 def test_overdue(wish: dict[str, Any], known: dict[str, Any], deleted: bool, reason: str) -> None:
     now = status(**known)
-    ending = limits.overdue(spec(**wish), now, deleted=deleted)
+    ending = limits.overdue(spec(**wish), now, None, deleted=deleted)
     assert (ending.reason if ending is not None else "") == reason
     assert (now.withdrawal is not None) == bool(known), "the wait for the agent begins"
+
+
+@pytest.mark.parametrize(("done", "waits"), [(-51, True), (-49, False)])
+def test_what_was_drained_in_time_is_not_overdue(done: float, waits: bool) -> None:
+    known = status(**BEGUN, withdrawal=WISH, withdrawal_time=at(-60))
+    given = report(DrainState.DRAINED, drained_at=at(done))
+    assert (limits.overdue(spec(timeout=50), known, given, deleted=False) is None) == waits

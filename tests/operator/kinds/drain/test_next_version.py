@@ -287,6 +287,114 @@ def test_a_run_that_repeats_the_report_after_the_deadline_does_not_make_it_late(
     world.await_phase("Drained")
 
 
+@pytest.mark.parametrize("state", ["unanswered", "AwaitingApproval", "Acknowledged", "Stopping"])
+def test_a_next_version_that_starts_before_the_point_of_no_return_ends_the_drain(world: World, state: str) -> None:
+    """Its agent inherits what was acknowledged, and lets go of it when it is withdrawn; no deadline stops it by force."""
+    policies: dict[str, Any] = {"timeoutSeconds": 8, "onTimeout": "ForceStop"}
+    agent = world.run_application()
+    drain_id = world.create_drain(execution="AfterApproval" if state == "AwaitingApproval" else "Immediate", **policies)
+    agent.await_notification()
+    if state != "unanswered":
+        agent.report(drain_id, DrainState.STOPPING if state == "Stopping" else DrainState.ACKNOWLEDGED)
+        world.await_phase(state)
+    world.application.change(image="next")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    if state != "unanswered":
+        agent.await_withdrawn()
+        if state == "AwaitingApproval":
+            world.patch_drain(spec={"approved": True})
+        else:
+            time.sleep(9)
+        agent.report(drain_id, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    body = world.await_phase("Failed")
+    assert condition(body, "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]
+    assert "nothing was drained" in body["status"]["message"]
+    agent.await_no_notification()
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize("state", [DrainState.ACKNOWLEDGED, DrainState.STOPPING])
+def test_a_pinned_drain_is_not_inherited_before_the_point_of_no_return(world: World, state: DrainState) -> None:
+    agent, drain_id = world.drain_at(state, runId="spark-one")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.await_withdrawn()
+    agent.report(drain_id, DrainState.WITHDRAWN, withdrawal="Withdrawn")
+    assert condition(world.await_phase("Rejected"), "Succeeded")["reason"] == "StaleRunId"  # type: ignore[index]
+    assert not world.application.suspended
+
+
+def test_a_next_version_that_passes_the_point_of_no_return_before_it_is_told_is_left_alone(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.STOPPING)
+    world.application.change(image="next")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.await_withdrawn()
+    agent.report(drain_id, DrainState.COMMITTING, withdrawal="TooLate")
+    agent.drained(drain_id, withdrawal="TooLate")
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+@pytest.mark.parametrize("state", [DrainState.COMMITTING, DrainState.FLUSHING, DrainState.REPORTING])
+def test_a_next_version_that_starts_past_the_point_of_no_return_is_left_alone(world: World, state: DrainState, after: str) -> None:
+    agent, drain_id = world.drain_at(state, "Flushing" if state is DrainState.COMMITTING else "", afterDrain=after)
+    world.application.change(image="next")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    eventually(lambda: world.drain()["status"].get("nextVersion", {}).get("runId") == "spark-two", what="the next version is seen")
+    agent.drained(drain_id)
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+    assert not world.application.suspended
+
+
+def test_a_next_version_that_starts_past_the_point_of_no_return_is_not_stopped_by_force(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING, onTimeout="ForceStop")
+    world.application.change(image="next")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.report(drain_id, DrainState.STALLED, reason="RecoveryNeedsPreviousVersion")
+    eventually(lambda: world.drain()["status"].get("nextVersion", {}).get("runId") == "spark-two", what="the next version is seen")
+    world.patch_drain(spec={"timeoutSeconds": 1})
+    assert "what runs now is left alone" in world.await_phase("ForceStopped")["status"]["message"]
+    assert not world.application.suspended
+
+
+def test_the_previous_version_that_is_started_again_to_finish_its_drain_is_scaled_down(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    world.application.change(image="next")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.report(drain_id, DrainState.STALLED, reason="RecoveryNeedsPreviousVersion")
+    eventually(lambda: world.drain()["status"].get("nextVersion", {}).get("runId") == "spark-two", what="the next version is seen")
+    world.application.change(image="example/pipeline")
+    agent.restarted("spark-three", world.application.restart("spark-three"))
+    agent.report(drain_id, DrainState.FLUSHING)
+    eventually(lambda: world.drain()["status"]["application"]["runId"] == "spark-three", what="the previous version is seen")
+    agent.drained(drain_id)
+    world.application.obey_suspend()
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationSuspended"
+
+
+def test_a_change_whose_time_was_removed_by_hand_gives_its_operator_the_time_again(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.FLUSHING)
+    world.application.change(driver={"coreLimit": "1000m"})
+    agent.drained(drain_id)
+    world.await_condition("ScaledDown", "SpecChanged")
+    world.patch_status(nextVersion={"seenAt": None})
+    eventually(lambda: world.drain()["status"]["nextVersion"].get("seenAt"), what="the time is set again")
+    assert world.await_condition("ScaledDown", "SpecChanged")["status"] == "False"
+
+
+def test_a_drained_driver_that_still_ends_is_waited_for_before_the_next_version(world: World) -> None:
+    """The next driver has another name, so nobody had to wait for the pod."""
+    world.complete_without_result()
+    world.application.hold_pods()
+    world.application.change(image="next", driver={"podName": "app-driver-2"})
+    world.application.end_pods()
+    world.application.start_beside("spark-two", "app-driver-2")
+    world.free_result_name()
+    assert "app-driver" in world.await_condition("ScaledDown", "WaitingForPods")["message"]
+    world.application.hold_pods(held=False)
+    assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
+
+
 def changed_for(world: World, seconds: int) -> None:
     """Have the change of the spec be so old."""
     world.patch_drain(spec={"timeoutSeconds": 3000})  # applications are not watched

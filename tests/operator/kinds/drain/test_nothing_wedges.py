@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,8 @@ from spark_drain_operator.kinds.drain.kind import DrainKind
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.applications import ApplicationObjects
+from spark_drain_operator.storage.pods import PodName, Pods
+from spark_drain_operator.storage.results import Results
 from spark_drain_store import DrainState, QueryReport
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY
@@ -135,6 +138,46 @@ def test_a_new_drain_is_in_progress_for_kstatus_and_one_that_has_ended_stays_as_
     with pytest.raises(ApiError, match="once the drain has ended"):
         world.patch_drain("plain", spec={"timeoutSeconds": 77})
     assert ended["status"]["observedGeneration"] == world.drain("plain")["metadata"]["generation"]
+
+
+class RefusedResults(Results):
+    """A quota, a webhook or a missing right."""
+
+    def write(self, *_: object) -> None:
+        raise ApiError(403, "Forbidden", "exceeded quota")
+
+
+class RefusedPods(Pods):
+    """The operator may not list executors."""
+
+    def names(self, *_: object) -> tuple[PodName, ...]:
+        raise ApiError(403, "Forbidden", "pods is forbidden")
+
+
+@pytest.mark.parametrize("refused", ["results", "pods"])
+def test_what_was_drained_in_time_is_drained_whatever_was_refused_meanwhile(api_server: Any, namespace: str, refused: str) -> None:
+    world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
+    agent = world.run_application()
+    drain_id = world.create_drain(timeoutSeconds=3, acknowledgeTimeoutSeconds=1)
+    look(world, forbidden=False)
+    agent.report(drain_id, DrainState.REPORTING)
+    look(world, forbidden=False)
+    agent.drained(drain_id)
+    cluster = Cluster.over(world.client)
+    stand_in = {"results": RefusedResults(world.client)} if refused == "results" else {"pods": RefusedPods(world.client)}
+    cluster = replace(cluster, **stand_in)
+    reconciler = Reconciler(DrainKind(cluster, Settings()), cluster)
+    for _ in range(3):  # the deadline passes, and the time in which an agent may answer
+        with suppress(ApiError):
+            reconciler.reconcile(namespace, "drain")
+        with pytest.raises(ApiError):
+            reconciler.reconcile(namespace, "drain")
+        time.sleep(2)
+        reconciler.tell_failure(namespace, "drain", "Forbidden")
+        assert condition(world.drain(), "Stalled")["reason"] == "ReconcileFailed"  # type: ignore[index]
+    look(world, forbidden=False)
+    look(world, forbidden=False)
+    assert world.application.suspended
 
 
 class Forbidden(ApplicationObjects):
@@ -345,11 +388,11 @@ def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world:
     world.drained()
     world.application.await_suspend()
     world.application.set_state("SUSPENDED")
-    world.application.hold_executors()
+    world.application.hold_pods(role="executor")
     world.application.end_pods()
     world.await_condition("ScaledDown", "WaitingForPods")
     world.delete_config_maps()
-    world.application.hold_executors(held=False)
+    world.application.hold_pods(role="executor", held=False)
     world.await_phase("Drained")
 
 
@@ -396,6 +439,24 @@ def test_what_was_answered_and_lost_is_looked_at_now_and_then_and_has_a_deadline
     time.sleep(5)
     assert len(world.requests) - before < 50
     assert succeeded(world.await_phase("TimedOut")) == "DeadlineExceeded"
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["lost", "written again"])
+def test_a_drain_that_nobody_has_approved_has_no_deadline(world: World, back: bool) -> None:
+    """Its report is lost."""
+    agent, drain_id = world.drain_at(
+        DrainState.ACKNOWLEDGED, "AwaitingApproval", execution="AfterApproval", onTimeout="ForceStop", timeoutSeconds=1
+    )
+    agent.channel.reports.write({drain_id: None})
+    eventually(lambda: "can no longer be read" in world.drain()["status"]["message"], what="it is missed")
+    if back:
+        agent.report(drain_id, DrainState.ACKNOWLEDGED)
+        eventually(lambda: "set spec.approved" in world.drain()["status"]["message"], what="it is read")
+    time.sleep(2)
+    status = world.drain()["status"]
+    assert "startTime" not in status
+    assert status["phase"] == "AwaitingApproval"
+    assert world.untouched
 
 
 def test_a_drain_that_was_ended_by_hand_leaves_no_request(world: World) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from spark_drain_store import DrainReport, DrainState
 
 from spark_drain_operator.applications.protocol import Application
+from spark_drain_operator.clock import format_time, later
 from spark_drain_operator.engine.outcome import DONE, Ended, Outcome
 from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.kinds.drain.limits import limits_of
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.reasons import ENDED_TOO_EARLY, GAVE_UP_TOO_EARLY, ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 
 __all__ = ["decide", "run"]
+
+_CLOCKS_DIFFER_SECONDS = 10
 
 
 def decide(
@@ -51,15 +55,34 @@ def decide(
         return Ending(Phase.REJECTED, report.reason or Phase.REJECTED, report.message or "the agent rejected the drain")
     if report.state is DrainState.FAILED:
         if report.reason in (Reason.DEADLINE_EXCEEDED, Reason.BATCH_STILL_RUNNING):
-            phase = Phase.FORCE_STOPPED if spec.on_timeout == "ForceStop" else Phase.TIMED_OUT
-            return Ending(phase, report.reason, report.message or "the agent gave up at the deadline")
+            return _given_up(spec, status, report)
         return Ending(Phase.FAILED, report.reason or Phase.FAILED, report.message or "the agent could not carry out the drain")
     if report.state is DrainState.WITHDRAWN:
         asked = status.withdrawal
         if asked is not None and asked.reason != Reason.WITHDRAWAL_TOO_LATE:
             return asked
         return Ending(Phase.CANCELLED, Reason.WITHDRAWN, message_of(Reason.WITHDRAWN))
-    return _interrupted(application) if over and report.state is not DrainState.DRAINED else None
+    if not over or report.state is DrainState.DRAINED:
+        return None
+    if report.state.forward_only or status.conditions.is_true(ConditionType.SOURCES_STOPPED):
+        return _interrupted(application)
+    if status.withdrawal is not None and status.withdrawal.reason != Reason.WITHDRAWAL_TOO_LATE:
+        return status.withdrawal
+    return Ending(Phase.FAILED, Reason.APPLICATION_ENDED, ENDED_TOO_EARLY.format(state=application.state if application else "none"))
+
+
+def _given_up(spec: DrainSpec, status: DrainStatus, report: DrainReport) -> Ending | None:
+    """Return how a drain ends whose agent has given up at the deadline; nothing is stopped by force before that of the operator's clock."""
+    message = report.message or "the agent gave up at the deadline"
+    deadline = limits_of(spec, status, None, report).deadline
+    if not spec.stops_by_force or deadline is None:
+        return Ending(Phase.TIMED_OUT, report.reason, message)
+    if status.now >= deadline:
+        return Ending(Phase.FORCE_STOPPED, report.reason, message)
+    if later(status.now, _CLOCKS_DIFFER_SECONDS) >= deadline:
+        return None  # it comes
+    early = GAVE_UP_TOO_EARLY.format(message=message, gave_up=format_time(report.updated_at), deadline=format_time(deadline))
+    return Ending(Phase.TIMED_OUT, report.reason, early)
 
 
 def _interrupted(application: Application | None) -> Ending:

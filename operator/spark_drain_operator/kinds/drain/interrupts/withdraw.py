@@ -12,11 +12,15 @@ from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain.limits import Limits, give_up_at, kept, limits_of, reached
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.reasons import SPEC_CHANGED_TOO_EARLY, ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.kinds.drain.steps import confirm_executors, find_run
 
-__all__ = ["Answer", "decide", "run", "wanted"]
+__all__ = ["Answer", "decide", "run", "superseded", "wanted"]
+
+
+_SUPERSEDED = (Reason.SPEC_CHANGED, Reason.STALE_RUN_ID)
 
 
 class Answer(Enum):
@@ -35,11 +39,32 @@ def wanted(status: DrainStatus, *, deleted: bool, cancel: bool, limit: Ending | 
         return limit
     if status.withdrawal is not None:
         return None
+    if limit is not None and limit.reason in _SUPERSEDED:
+        return limit
     if deleted:
         return Ending(Phase.CANCELLED, Reason.DELETED, message_of(Reason.DELETED))
     if cancel:
         return Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, message_of(Reason.CANCEL_REQUESTED))
     return limit
+
+
+def superseded(spec: DrainSpec, next_run_id: str, *, committed: bool) -> Ending | None:
+    """Return how a drain ends whose application is a next version by now, or another run than the only one that was meant.
+
+    Parameters
+    ----------
+    spec
+        What was asked.
+    next_run_id
+        The run of the next version, or "" where its driver was not seen.
+    committed
+        Whether the agent may be past the point of no return: it can only go on then.
+    """
+    if committed or not next_run_id:
+        return None
+    if spec.run_id:
+        return Ending(Phase.REJECTED, Reason.STALE_RUN_ID, message_of(Reason.STALE_RUN_ID, wanted=spec.run_id, found=next_run_id))
+    return Ending(Phase.FAILED, Reason.SPEC_CHANGED, SPEC_CHANGED_TOO_EARLY)
 
 
 def decide(
@@ -95,7 +120,12 @@ def run(drain: DrainPass) -> Outcome:
     """Mark the notification as withdrawn and wait for the agent's answer, for as long as it may take to acknowledge a request."""
     status = drain.status
     limits = limits_of(drain.spec, status, current_driver(drain.application), drain.report)
-    limit = None if _drained_in_time(drain, limits) else reached(limits, drain)
+    limit = superseded(drain.spec, status.next_run_id, committed=drain.may_be_committed)
+    if _drained_in_time(drain, limits):
+        if status.withdrawal is not None and status.withdrawal.phase is Phase.TIMED_OUT:
+            status.withdrawal = status.withdrawal_time = None  # noted while nobody could look
+    elif limit is None:
+        limit = reached(limits, drain)
     ending = wanted(status, deleted=drain.deleted, cancel=drain.spec.cancel, limit=limit or _not_running(drain))
     if ending is None:
         return DONE

@@ -20,7 +20,7 @@ LAST_STEPS = (scale_down.run, complete.run)
 """All that is left when the application is gone: with it its ConfigMaps go, there is no report any more, and none is needed."""
 
 COMPLETE_STEPS = (await_application.run, keep_result.run, *LAST_STEPS)
-"""What follows once every executor has reported: no later report takes that back."""
+"""What follows once every executor has reported: no later report takes that back, nor what cannot be stored."""
 
 STEPS = (
     await_application.run,
@@ -31,6 +31,5 @@ STEPS = (
     stop_sources.run,
     flush.run,
     confirm_executors.run,
-    keep_result.run,
-    *LAST_STEPS,
 )
+"""Up to where the status says that every executor has reported."""

@@ -26,7 +26,8 @@ def run(drain: DrainPass) -> Outcome:
         status.set(ConditionType.ACKNOWLEDGED, "True", Reason.AGENT_ANSWERED, message_of(Reason.AGENT_ANSWERED, run=", ".join(report.runs)))
         return DONE
     if status.answered or status.conditions.is_true(ConditionType.ACKNOWLEDGED):
-        status.start_time = status.start_time or drain.now  # so that it has a deadline
+        if drain.may_be_committed or not drain.spec.awaits_approval:
+            status.start_time = status.start_time or drain.now  # so that it has a deadline
         return Waiting(drain.settings.resync_seconds, "the agent's report can no longer be read; waiting for the next one")
     until = acknowledge_by(drain.spec, status.notification_time, current_driver(drain.application))
     message = message_of(

@@ -28,7 +28,7 @@ def decide(spec: DrainSpec, report: DrainReport) -> Go:
     """Return whether the drain may go on after its acknowledgement."""
     if spec.execution == "PlanOnly":
         return Go.PLANNED if report.reason == reasons.PLANNED or report.state is not DrainState.ACKNOWLEDGED else Go.PLANNING
-    if spec.execution == "AfterApproval" and not spec.approved and report.state is DrainState.ACKNOWLEDGED:
+    if spec.awaits_approval and report.state is DrainState.ACKNOWLEDGED:
         return Go.ASK
     return Go.GO
 

@@ -11,7 +11,7 @@ from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, DrainReport, DrainState,
 from spark_drain_store.ranges import is_executor_id, parse_ranges
 
 from spark_drain_operator.applications.protocol import Application
-from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.engine.outcome import Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 
@@ -103,7 +103,10 @@ def objection(drain: DrainPass, report: DrainReport) -> tuple[Reason, str] | Non
 
 
 def run(drain: DrainPass) -> Outcome:
-    """Cross-check the final report with the pods, once."""
+    """Cross-check the final report with the pods, once.
+
+    Nothing follows before the status says so: whatever fails then, the drain is complete, and a deleted application no abandoned one.
+    """
     report, status, application = drain.report, drain.status, drain.application
     assert report is not None
     if report.state is not DrainState.DRAINED:
@@ -124,4 +127,4 @@ def run(drain: DrainPass) -> Outcome:
     if pending:
         message += f"; never started, so idle: {_shown([pod.executor_id for pod in pending])}"
     status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
-    return DONE
+    return Waiting(0.0, "drained; the result is kept next, then the application is scaled down")

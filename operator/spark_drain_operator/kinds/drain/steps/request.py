@@ -32,7 +32,6 @@ class Action(Enum):
     WAIT_FOR_DRIVER = "wait for driver"
     BLOCKED = "blocked"
     WAIT_FOR_PLAN = "wait for plan"
-    STALE = "stale"
     REMOVED = "removed"
 
 
@@ -64,10 +63,8 @@ def decide(
     notifications: Mapping[str, DrainNotification],
     reports: Mapping[str, DrainReport],
     written_before: bool,
-    pinned_run_id: str | None,
     driver: DriverPod | None,
     other_driver_alive: bool,
-    forward_only: bool = False,
 ) -> Decision:
     """Return what to do about the notification.
 
@@ -79,14 +76,10 @@ def decide(
         What the store holds.
     written_before
         Whether the status remembers a notification.
-    pinned_run_id
-        The spec's runId.
     driver
         The driver that runs or is about to.
     other_driver_alive
         Whether an older driver has not ended yet.
-    forward_only
-        Whether a run was past the point of no return; with its report lost, the next run completes the drain.
     """
     mine = notifications.get(drain_id)
     if mine is None and written_before:
@@ -101,8 +94,6 @@ def decide(
     if driver is None:
         return Decision(Action.WAIT_FOR_DRIVER)
     if driver.run_id and mine.run_id and driver.run_id != mine.run_id:
-        if pinned_run_id and not forward_only:
-            return Decision(Action.STALE)
         # Two drivers that both think they are meant would both drain: wait for the old one's end.
         return Decision(Action.WAIT_FOR_DRIVER if other_driver_alive else Action.REBIND)
     return Decision(Action.KEEP)
@@ -117,9 +108,7 @@ def run(drain: DrainPass) -> Outcome:
         notifications=drain.messages.notifications,
         reports=drain.messages.reports,
         written_before=bool(status.drain_id),
-        pinned_run_id=drain.spec.run_id,
         driver=driver,
-        forward_only=drain.forward_only or drain.malformed,
         other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
     )
     match decision.action:
@@ -130,9 +119,6 @@ def run(drain: DrainPass) -> Outcome:
             message = message_of(Reason.WAITING_FOR_PLAN, other=_name_of(drain, decision.other))
             status.set(ConditionType.ACCEPTED, "Unknown", Reason.WAITING_FOR_PLAN, message)
             return Waiting(drain.settings.resync_seconds, message)  # its end is seen in the ConfigMaps
-        case Action.STALE:
-            message = message_of(Reason.STALE_RUN_ID, wanted=drain.spec.run_id, found=driver.run_id if driver else "")
-            return ended(Phase.REJECTED, Reason.STALE_RUN_ID, message)
         case Action.REMOVED:
             return removed(drain)
         case Action.WAIT_FOR_DRIVER:
@@ -166,7 +152,7 @@ def run(drain: DrainPass) -> Outcome:
 def removed(drain: DrainPass) -> Outcome:
     """End the drain: an agent that finds its notification removed holds the driver no longer, so there is nothing to scale down safely."""
     requests, _ = config_map_names(drain.spec.application.name, drain.spec.application.kind)
-    if not drain.forward_only and not drain.malformed:
+    if not drain.may_be_committed:
         return ended(Phase.CANCELLED, Reason.NOTIFICATION_REMOVED, message_of(Reason.NOTIFICATION_REMOVED, requests=requests))
     state = drain.report.state if drain.report is not None else drain.status.phase
     message = message_of(Reason.NOTIFICATION_REMOVED_TOO_LATE, requests=requests, state=state)

@@ -12,7 +12,6 @@ from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.limits import PATIENCE_SECONDS
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
-from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.kinds.drain.steps.request import removed
 from spark_drain_operator.storage.pods import PodName
 
@@ -84,7 +83,9 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     left_over: tuple[PodName, ...] = ()
     if drain.replaced:
         runs = {status.run_id, status.seen_run_id} - {status.next_run_id}
-        left_over = tuple(pod for run_id in sorted(runs) for pod in drain.adapter.executors(drain.namespace, run_id))
+        driver = drain.drained_driver
+        left_over = (PodName(driver.name, "", driver.uid),) if driver is not None else ()
+        left_over += tuple(pod for run_id in sorted(runs) for pod in drain.adapter.executors(drain.namespace, run_id))
         return _wait(drain, left_over) if left_over else _resumed(drain)
     if drain.resumed and not _is_ignored(drain, forced=forced):
         return _wait_for_its_operator(drain)
@@ -180,14 +181,8 @@ def _waiting_message(application: Application | None, left_over: Sequence[PodNam
 
 
 def run(drain: DrainPass) -> Outcome:
-    """Scale down what is drained.
-
-    Only once the stored status says so: a restart must not take a deleted application for an abandoned drain.
-    """
+    """Scale down what is drained."""
     if drain.spec.after_drain == "Keep":
         drain.status.set(ConditionType.SCALED_DOWN, "False", Reason.NOT_REQUESTED, message_of(Reason.NOT_REQUESTED))
         return DONE
-    stored = DrainStatus.read(drain.body, drain.now)
-    if not stored.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
-        return Waiting(0.0, "drained; about to scale the application down")
     return scale_down(drain, forced=False)

@@ -10,7 +10,7 @@ from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reaso
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_store import DrainReport, DrainState
 
-from tests.operator.kinds.drain.samples import application, driver, report, spec, status
+from tests.operator.kinds.drain.samples import NOW, application, at, driver, report, spec, status
 
 CANCEL = Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, "")
 
@@ -56,11 +56,39 @@ RUNNING = application("RUNNING", driver())
             (Phase.TIMED_OUT, Reason.BATCH_STILL_RUNNING),
         ),
         (
+            {"on_timeout": "ForceStop", "timeout": 60},
+            status(**ACTIVE, start_time=at(-60)),
+            RUNNING,
+            report(DrainState.FAILED, reason="DeadlineExceeded"),
+            (Phase.FORCE_STOPPED, Reason.DEADLINE_EXCEEDED),
+        ),
+        (
+            {"on_timeout": "ForceStop", "timeout": 60},
+            status(**ACTIVE, start_time=at(-55)),
+            RUNNING,
+            report(DrainState.FAILED, reason="DeadlineExceeded"),
+            None,
+        ),
+        (
+            {"on_timeout": "ForceStop", "timeout": 60},
+            status(**ACTIVE, start_time=at(-5)),
+            RUNNING,
+            report(DrainState.FAILED, reason="DeadlineExceeded"),
+            (Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED),
+        ),
+        (
             {"on_timeout": "ForceStop"},
             status(**ACTIVE),
             RUNNING,
             report(DrainState.FAILED, reason="DeadlineExceeded"),
-            (Phase.FORCE_STOPPED, Reason.DEADLINE_EXCEEDED),
+            (Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED),
+        ),
+        (
+            {"on_timeout": "ForceStop", "execution": "PlanOnly"},
+            status(**ACTIVE),
+            RUNNING,
+            report(DrainState.FAILED, reason="DeadlineExceeded"),
+            (Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED),
         ),
         ({}, status(**ACTIVE), RUNNING, report(DrainState.WITHDRAWN), (Phase.CANCELLED, Reason.WITHDRAWN)),
         (
@@ -78,3 +106,28 @@ RUNNING = application("RUNNING", driver())
 def test_verdict(wish: dict[str, Any], known: DrainStatus, seen: Application | None, given: DrainReport | None, expected: Any) -> None:
     ending = verdict.decide(spec(**wish), known, seen, given)
     assert (None if ending is None else (ending.phase, ending.reason)) == expected
+
+
+def test_an_agent_whose_clock_is_ahead_has_nobody_stopped_by_force() -> None:
+    given = report(DrainState.FAILED, reason="DeadlineExceeded", message="undone", updated_at=at(1860))
+    ending = verdict.decide(spec(on_timeout="ForceStop"), status(**ACTIVE, start_time=NOW), RUNNING, given)
+    assert ending is not None
+    assert ending.phase is Phase.TIMED_OUT
+    assert "undone; the agent gave up at 2030-01-01T00:31:00Z by its clock, and the deadline is 2030-01-01T00:30:00Z" in ending.message
+
+
+@pytest.mark.parametrize(
+    ("state", "asked", "reason", "words"),
+    [
+        (DrainState.ACKNOWLEDGED, None, Reason.APPLICATION_ENDED, "nothing was drained"),
+        (DrainState.STOPPING, None, Reason.APPLICATION_ENDED, "nothing was drained"),
+        (DrainState.STOPPING, CANCEL, Reason.CANCEL_REQUESTED, ""),
+        (DrainState.FLUSHING, CANCEL, Reason.APPLICATION_ENDED, "start the same version again to complete it"),
+    ],
+)
+def test_an_application_that_ends_in_the_middle(state: DrainState, asked: Ending | None, reason: str, words: str) -> None:
+    """Before the point of no return there is no journal to complete."""
+    ending = verdict.decide(spec(), status(**ACTIVE, withdrawal=asked), application("SUSPENDED", suspend=True), report(state))
+    assert ending is not None
+    assert ending.reason == reason
+    assert words in ending.message

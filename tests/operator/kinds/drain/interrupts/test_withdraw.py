@@ -6,7 +6,7 @@ from spark_drain_operator.kinds.drain.interrupts import withdraw
 from spark_drain_operator.kinds.drain.reasons import Phase, Reason
 from spark_drain_store import DrainReport, DrainState
 
-from tests.operator.kinds.drain.samples import report, status
+from tests.operator.kinds.drain.samples import report, spec, status
 
 CANCEL = Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, "")
 
@@ -15,6 +15,9 @@ TIMEOUT = Ending(Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, "")
 
 
 SILENCE = Ending(Phase.FAILED, Reason.AGENT_NOT_RESPONDING, "")
+
+
+CHANGED = Ending(Phase.FAILED, Reason.SPEC_CHANGED, "")
 
 
 LATE = Ending(Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE, "")
@@ -29,6 +32,8 @@ LATE = Ending(Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE, "")
         (None, False, False, SILENCE, Reason.AGENT_NOT_RESPONDING),
         (None, False, True, SILENCE, Reason.CANCEL_REQUESTED),
         (None, False, True, TIMEOUT, Reason.DEADLINE_EXCEEDED),
+        (None, True, True, CHANGED, Reason.SPEC_CHANGED),
+        (LATE, False, False, CHANGED, None),
         (TIMEOUT, False, True, None, Reason.DEADLINE_EXCEEDED),
         (LATE, False, True, None, None),
         (LATE, True, False, None, None),
@@ -38,6 +43,21 @@ LATE = Ending(Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE, "")
 def test_withdrawal_wanted(before: Ending | None, deleted: bool, cancel: bool, limit: Ending | None, expected: str | None) -> None:
     ending = withdraw.wanted(status(withdrawal=before), deleted=deleted, cancel=cancel, limit=limit)
     assert (None if ending is None else ending.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("run_id", "next_run_id", "committed", "expected"),
+    [
+        (None, "", False, None),
+        (None, "two", False, (Phase.FAILED, Reason.SPEC_CHANGED)),
+        ("one", "two", False, (Phase.REJECTED, Reason.STALE_RUN_ID)),
+        (None, "two", True, None),
+        ("one", "two", True, None),
+    ],
+)
+def test_superseded(run_id: str | None, next_run_id: str, committed: bool, expected: tuple[str, str] | None) -> None:
+    ending = withdraw.superseded(spec(run_id=run_id), next_run_id, committed=committed)
+    assert (None if ending is None else (ending.phase, ending.reason)) == expected
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,6 @@ PLAN = notification("plan", run_id="one", options={"execution": "PlanOnly"})
         ([MINE], [report(DrainState.FLUSHING)], {"driver": None}, ("KEEP", "")),
         ([MINE], [], {"driver": driver("two")}, ("REBIND", "")),
         ([MINE], [], {"driver": driver("two"), "other_driver_alive": True}, ("WAIT_FOR_DRIVER", "")),
-        ([MINE], [], {"driver": driver("two"), "pinned_run_id": "one"}, ("STALE", "")),
         ([MINE], [report(DrainState.ACKNOWLEDGED)], {"driver": driver("two")}, ("KEEP", "")),
         ([notification("mine", run_id="one", withdrawn=True)], [], {"driver": driver("two")}, ("KEEP", "")),
     ],
@@ -43,7 +42,7 @@ PLAN = notification("plan", run_id="one", options={"execution": "PlanOnly"})
 def test_request(
     notifications: list[DrainNotification], reports: list[DrainReport], fields: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    given: dict[str, Any] = {"written_before": False, "pinned_run_id": None, "driver": driver("one"), "other_driver_alive": False, **fields}
+    given: dict[str, Any] = {"written_before": False, "driver": driver("one"), "other_driver_alive": False, **fields}
     decision = request.decide(
         drain_id="mine",
         notifications={each.drain_id: each for each in notifications},
