@@ -1,8 +1,9 @@
 """The pipeline under test: counts numbered events per window; version 2 has another key, window, schema and number of partitions.
 Behind VERSION and a space may be an output mode.
 
-Usage: app.py INPUT BASE VERSION, where BASE may be ".": its copies are the same version then, whose arguments and paths are equal. The conf
-spark.ledger.files says how many files a batch reads, by default one. The sink is idempotent: one file per query id and batch id, replaced
+Usage: app.py INPUT BASE VERSION, where BASE may be ".": its copies are the same version then, whose arguments and paths are equal.
+BASE/files-per-batch says how many files a batch reads, by default one; it is no file that counts as configuration. The sink is
+idempotent: one file per query id and batch id, replaced
 as a whole. BASE/shape.json may change windows, watermark, and the names of the queries, each of which counts all events in a checkpoint of
 its own.
 """
@@ -26,6 +27,7 @@ version, _, mode = version.partition(" ")
 shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False, "queries": ["ledger"]}
 if (base / "shape.json").exists():
     shape |= json.loads((base / "shape.json").read_text())
+per_batch = base / "files-per-batch"
 out = base / "out"
 out.mkdir(exist_ok=True)
 
@@ -64,7 +66,7 @@ spark = (
 spark.sparkContext.setLogLevel("ERROR")
 events = (
     spark.readStream.schema("id long, key string, at timestamp")
-    .option("maxFilesPerTrigger", spark.conf.get("spark.ledger.files", "1") or "1")
+    .option("maxFilesPerTrigger", per_batch.read_text() if per_batch.exists() else "1")
     .json(source)
     .withWatermark("at", f"{shape['delay']} seconds")
 )

@@ -130,8 +130,8 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.leaseSeconds", "1")
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.flush", command.get("flush", "Auto"))
-        SparkContext._jvm.java.lang.System.setProperty("spark.ledger.files", "8" if all_at_once else "1")
     os.chdir(command["base"])
+    Path("files-per-batch").write_text("8" if all_at_once else "1")
     sys.argv = [app, command["input"], "." if app == str(APP) else command["base"], command["version"], *arguments]
     failures: list[str] = []
     over = threading.Event()

@@ -21,7 +21,7 @@ from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-_SLOW_SECONDS = 20
+_SLOW_SECONDS = 10
 _STORE = "spark.sql.streaming.stateStore"
 _RESTLESS = {
     f"{_STORE}.providerClass": PROVIDERS["rocksdb"],

@@ -217,6 +217,7 @@ def test_the_deadline_is_told_to_the_agent_and_can_be_moved(world: World) -> Non
     agent.await_notification()
     agent.report(drain_id, DrainState.ACKNOWLEDGED)
     first = eventually(lambda: agent.notifications()[drain_id].deadline, what="a deadline")
+    eventually(lambda: world.drain()["status"].get("startTime"), what="the time it counts from is stored")
     world.patch_drain(spec={"timeoutSeconds": 900})
     eventually(lambda: agent.notifications()[drain_id].deadline == first + timedelta(seconds=300), what="the deadline has moved")
 
