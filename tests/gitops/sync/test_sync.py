@@ -86,7 +86,7 @@ def test_a_sync_waits_for_approval(gitops: GitOps) -> None:
 
 
 def test_a_hand_edit_while_a_drain_is_in_progress(gitops: GitOps) -> None:
-    """The restarted application inherits the drain; what was edited is gone with the sync."""
+    """It is another version, which is not drained in the place of the one that was: the sync ends, and the next one drains it."""
     hook = recipe.hook("PreSync")
     agent = gitops.first_version(recipe.application(V1), hook)
     gitops.repository.commit("second version", recipe.application(V2), hook)
@@ -96,11 +96,13 @@ def test_a_hand_edit_while_a_drain_is_in_progress(gitops: GitOps) -> None:
 
     gitops.edit_by_hand(image="by-hand")
     agent.restarted("spark-two", gitops.application.restart("spark-two"))
-    assert sync.running
-    with BackgroundKubeflow(gitops.application):
-        agent.drain(drain_id)
-    outcome = sync.outcome()
+    agent.await_withdrawn()
+    agent.report(drain_id, DrainState.WITHDRAWN)
+    assert sync.outcome().phase == "Failed"
+    assert (gitops.spec["image"], gitops.spec.get("suspend", False)) == ("by-hand", False)
+    assert gitops.pods
 
+    outcome = gitops.drained(gitops.argo.start(), agent)
     assert outcome.phase == "Succeeded", outcome
     assert (gitops.spec["image"], gitops.spec["suspend"], gitops.pods) == (V2, False, [])
 
