@@ -5,7 +5,6 @@ from spark_drain_store import DrainState
 
 from tests.gitops.sync import recipe
 from tests.gitops.sync.conftest import GitOps
-from tests.operator.scripted_kubeflow import BackgroundKubeflow
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(600)]
 
