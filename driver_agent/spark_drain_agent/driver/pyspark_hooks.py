@@ -90,11 +90,12 @@ def _hold_before(holder: type, name: str, current: Callable[[], Agent | None]) -
 def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
     """Attach here too: a session that was made out of the agent's sight may belong to another SparkContext than the agent."""
     start, to_table = DataStreamWriter.start, DataStreamWriter.toTable
+    of_start, of_table = inspect.signature(start), inspect.signature(to_table)
 
     @functools.wraps(start)
     def hooked_start(self: DataStreamWriter, path: str | None = None, *args: Any, **kwargs: Any) -> StreamingQuery:
         agent = None if is_agent() else on_session(self._spark)
-        if agent is None or _refuses(start, self, path, *args, **kwargs):
+        if agent is None or _refuses(of_start, self, path, *args, **kwargs):
             return start(self, path, *args, **kwargs)
         _configure(self, *args, **kwargs)
         internals = SparkInternals(self._spark)
@@ -103,7 +104,7 @@ def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
     @functools.wraps(to_table)
     def hooked_to_table(self: DataStreamWriter, tableName: str, *args: Any, **kwargs: Any) -> StreamingQuery:  # noqa: N803
         agent = None if is_agent() else on_session(self._spark)
-        if agent is None or _refuses(to_table, self, tableName, *args, **kwargs):
+        if agent is None or _refuses(of_table, self, tableName, *args, **kwargs):
             return to_table(self, tableName, *args, **kwargs)
         _configure(self, *args, **kwargs)
         internals = SparkInternals(self._spark)
@@ -113,10 +114,10 @@ def _hook_start(on_session: Callable[[SparkSession], Agent | None]) -> None:
     DataStreamWriter.toTable = hooked_to_table  # type: ignore[method-assign]
 
 
-def _refuses(function: Callable[..., StreamingQuery], /, *args: Any, **kwargs: Any) -> bool:
+def _refuses(signature: inspect.Signature, /, *args: Any, **kwargs: Any) -> bool:
     """Return whether a call raises a TypeError, which should name the function and not one of the agent's."""
     try:
-        inspect.signature(function).bind(*args, **kwargs)
+        signature.bind(*args, **kwargs)
     except TypeError:
         return True
     return False

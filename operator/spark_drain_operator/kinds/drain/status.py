@@ -10,7 +10,7 @@ from typing import Any
 from spark_drain_operator.clock import format_time, read_time
 from spark_drain_operator.engine.conditions import MAX_MESSAGE, Condition, Conditions
 from spark_drain_operator.engine.status import BasePhase, Ending, Status
-from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase
+from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason
 
 __all__ = ["DrainStatus"]
 
@@ -102,6 +102,11 @@ class DrainStatus(Status):
     def forced(self) -> bool:
         """Whether the application is to be stopped by force."""
         return self.withdrawal is not None and self.withdrawal.phase is Phase.FORCE_STOPPED
+
+    @property
+    def wish(self) -> Ending | None:
+        """How somebody wants the drain to end; None also where the wish came too late."""
+        return self.withdrawal if self.withdrawal is not None and self.withdrawal.reason != Reason.WITHDRAWAL_TOO_LATE else None
 
     def as_object(self) -> dict[str, Any]:
         """Return the form of the API, without what is not known."""

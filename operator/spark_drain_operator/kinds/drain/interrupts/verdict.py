@@ -58,17 +58,14 @@ def decide(
             return _given_up(spec, status, report)
         return Ending(Phase.FAILED, report.reason or Phase.FAILED, report.message or "the agent could not carry out the drain")
     if report.state is DrainState.WITHDRAWN:
-        asked = status.withdrawal
-        if asked is not None and asked.reason != Reason.WITHDRAWAL_TOO_LATE:
-            return asked
-        return Ending(Phase.CANCELLED, Reason.WITHDRAWN, message_of(Reason.WITHDRAWN))
+        return status.wish or Ending(Phase.CANCELLED, Reason.WITHDRAWN, message_of(Reason.WITHDRAWN))
     if not over or report.state is DrainState.DRAINED:
         return None
     if report.state.forward_only or status.conditions.is_true(ConditionType.SOURCES_STOPPED):
         return _interrupted(application)
-    if status.withdrawal is not None and status.withdrawal.reason != Reason.WITHDRAWAL_TOO_LATE:
-        return status.withdrawal
-    return Ending(Phase.FAILED, Reason.APPLICATION_ENDED, ENDED_TOO_EARLY.format(state=application.state if application else "none"))
+    return status.wish or Ending(
+        Phase.FAILED, Reason.APPLICATION_ENDED, ENDED_TOO_EARLY.format(state=application.state if application else "none")
+    )
 
 
 def _given_up(spec: DrainSpec, status: DrainStatus, report: DrainReport) -> Ending | None:

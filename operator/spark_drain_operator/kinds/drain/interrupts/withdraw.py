@@ -33,8 +33,8 @@ class Answer(Enum):
 
 def wanted(status: DrainStatus, *, deleted: bool, cancel: bool, limit: Ending | None) -> Ending | None:
     """Return how the drain should end now; a wish that the agent was told of stays, but a deadline overrides a wish that came too late."""
-    if status.withdrawal is not None and status.withdrawal.reason != Reason.WITHDRAWAL_TOO_LATE:
-        return status.withdrawal
+    if status.wish is not None:
+        return status.wish
     if limit is not None and limit.reason == Reason.DEADLINE_EXCEEDED:
         return limit
     if status.withdrawal is not None:

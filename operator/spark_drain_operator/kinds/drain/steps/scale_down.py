@@ -70,7 +70,7 @@ def decide(
     if application.activity is Activity.SUSPENDED and application.drivers:
         return Action.WAIT
     # Suspended while its operator was submitting: the driver pod of that submission appears ten seconds later.
-    submitting = requested is not None and requested_in not in ("RUNNING", "SUSPENDED", "COMPLETED", "FAILED")
+    submitting = requested_in not in ("RUNNING", "SUSPENDED", "COMPLETED", "FAILED")
     if requested is not None and submitting and now < later(requested, _QUIET_SECONDS):
         return Action.WAIT
     return Action.DONE
