@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, ExecutorException, ExecutorState
 from spark_drain_store.ranges import expand_ranges, format_ranges
 
-from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["ExecutorSummary", "collect_executor_reports", "summarize", "warm_up"]
+__all__ = ["ExecutorSummary", "collect_executor_reports", "summarize"]
 
 _ROUNDS = 3
 _ROUND_SECONDS = 60.0
@@ -52,32 +48,6 @@ class ExecutorSummary:
         return {"executors_expected": self.expected, "executors_drained": self.drained, "executor_exceptions": self.exceptions}
 
 
-def _report(partition: Iterable[str]) -> Iterable[str]:
-    list(partition)
-    # Where neither is set a task cannot tell its executor, so it answers with none.
-    yield os.environ.get("SPARK_EXECUTOR_ID", "") or _id_in(os.environ.get("SPARK_LOG_URL_STDOUT", ""))
-
-
-def _id_in(log_url: str) -> str:
-    """Return the executor's id in the address of its log: a standalone cluster tells it nowhere else."""
-    return "".join(parse_qs(urlsplit(log_url).query).get("executorId", []))
-
-
-def warm_up(internals: SparkInternals) -> None:
-    """Have every executor start the Python worker that its report will need, beside the flush: the first one takes seconds."""
-
-    def round_of_all() -> None:
-        with as_agent():
-            try:
-                registered = [(host, executor) for executor, host in internals.executors()]
-                if registered:
-                    _one_round(internals, registered)
-            except JavaError as error:
-                LOG.info("the executors' Python workers will be started when they report: %s", error)
-
-    threading.Thread(target=round_of_all, name="spark-drain-warm-up", daemon=True).start()
-
-
 def collect_executor_reports(internals: SparkInternals, expected: dict[str, str], before: ExecutorSummary | None = None) -> ExecutorSummary:
     """Run one small task pinned to each executor and collect who answered.
 
@@ -102,13 +72,13 @@ def collect_executor_reports(internals: SparkInternals, expected: dict[str, str]
 
 def _one_round(internals: SparkInternals, missing: list[tuple[str, str]]) -> set[str]:
     context, group = internals.context, f"spark-drain-{uuid.uuid4()}"
-    answers: list[str] = []
+    answers: set[str] = set()
 
     def run() -> None:
         context.setJobGroup(group, "spark-drain: executors report drained", interruptOnCancel=True)
         context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # back to the default pool
         try:
-            answers.extend(internals.rdd_pinned_to(missing).mapPartitions(_report).collect())
+            answers.update(internals.answers_of(missing))
         except (*JavaError, OSError) as error:
             LOG.warning("executors did not all report: %s", error)
 
@@ -119,7 +89,7 @@ def _one_round(internals: SparkInternals, missing: list[tuple[str, str]]) -> set
         # No executor can be scheduled: the summary says which are silent instead of waiting for ever.
         context.cancelJobGroup(group)
         thread.join(5)
-    return {answer for answer in answers if answer}
+    return answers
 
 
 def summarize(expected: dict[str, str], drained: set[str], registered: set[str]) -> ExecutorSummary:

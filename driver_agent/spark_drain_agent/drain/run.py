@@ -12,7 +12,7 @@ from spark_drain_agent.drain.after_commit import finish_all
 from spark_drain_agent.drain.before_commit import BeforeCommit
 from spark_drain_agent.drain.decide import Assignment, Decision
 from spark_drain_agent.drain.ended import DrainEndedError, GivenUp, SparkStoppedError
-from spark_drain_agent.drain.executor_reports import ExecutorSummary, collect_executor_reports, warm_up
+from spark_drain_agent.drain.executor_reports import ExecutorSummary, collect_executor_reports
 from spark_drain_agent.drain.host import DrainHost
 from spark_drain_agent.drain.inherited import InheritedDrain
 from spark_drain_agent.drain.phases import Committed, Finished
@@ -176,7 +176,6 @@ class Drain:
         else:
             committed = self._commit(self._before)
             self._answer_withdrawal()  # it may have come between the last look and the decision
-            warm_up(self._host.internals)
             finished = finish_all(committed, self.request, self._reporter)
         remarks = self._call_back_after(finished)
         self._report_executors(finished)

@@ -7,14 +7,14 @@ follows was checked on Spark 4.2 (class names differ in 3.5: `first_class` knows
 from __future__ import annotations
 
 import os
-import pickle
 import socket
 import time
 from collections.abc import Container, Sequence
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from py4j.clientserver import ClientServer  # type: ignore[import-untyped]  # py4j ships no types
-from pyspark import RDD, SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -36,6 +36,8 @@ _CHECKPOINT_MANAGERS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager",
     "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager",
 )
+_EXECUTOR_ID, _LOG_URL = "SPARK_EXECUTOR_ID", "SPARK_LOG_URL_STDOUT"
+"""Variables in the environment of an executor's process."""
 _POLL_SECONDS = 0.02
 _CONNECT_SECONDS = 1.0
 _PARENT = os.getppid()
@@ -318,21 +320,25 @@ class SparkInternals:
         execution = jquery.streamingQuery() if hasattr(jquery, "streamingQuery") and "Wrapper" in jquery.getClass().getName() else jquery
         return LiveQuery(self, execution)
 
-    def rdd_pinned_to(self, hosts_and_ids: Sequence[tuple[str, str]]) -> RDD[str]:
-        """Return an RDD with one partition per executor, each holding the executor's id and preferring to run there.
+    def answers_of(self, hosts_and_ids: Sequence[tuple[str, str]]) -> set[str]:
+        """Return the ids that executors give of themselves, each from its own process and by a small job that prefers to run there.
 
         Barrier mode would be simpler, but Spark refuses it under dynamic allocation; a preferred location of the form
-        ``executor_HOST_ID`` names one executor process (TaskLocation in Spark's scheduler).
+        ``executor_HOST_ID`` names one executor process (TaskLocation in Spark's scheduler). The job is one of the JVM: a Python worker
+        would have to be started on each executor first, which takes seconds.
         """
         rows = self.jvm.java.util.ArrayList()
         for host, executor_id in hosts_and_ids:
             locations = self.jvm.java.util.ArrayList()
             locations.add(f"executor_{host}_{executor_id}")
-            # One pickled list per element is the format of PySpark's batched serializer.
-            rows.add(self.jvm.scala.Tuple2(bytearray(pickle.dumps([executor_id])), self._scala_seq(locations)))
-        tag = self.jvm.scala.reflect.ClassTag.apply(self.jvm.java.lang.Class.forName("[B"))
-        scala_rdd = self.context._jsc.sc().makeRDD(self._scala_seq(rows), tag)
-        return RDD(scala_rdd.toJavaRDD(), self.context, self.context.serializer)
+            rows.add(self.jvm.scala.Tuple2(executor_id, self._scala_seq(locations)))
+        tag = self.jvm.scala.reflect.ClassTag.apply(self.jvm.java.lang.Class.forName("java.lang.String"))
+        pinned = self.context._jsc.sc().makeRDD(self._scala_seq(rows), tag)
+        asked = self.jvm.java.util.ArrayList()
+        for name in (_EXECUTOR_ID, _LOG_URL):
+            asked.add(f"reflect('java.lang.System', 'getenv', '{name}')")
+        frame = self._jsession.createDataset(pinned, self.jvm.org.apache.spark.sql.Encoders.STRING()).selectExpr(self._scala_seq(asked))
+        return {_id_of(row.getString(0), row.getString(1)) for row in frame.collectAsList()} - {""}
 
     def _scala_seq(self, java_list: Any) -> Any:
         return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(java_list)  # Spark's own, for Scala 2.12 and 2.13
@@ -342,6 +348,13 @@ class SparkInternals:
         listed = self.context._jsc.sc().statusStore().executorList(True)
         found = [listed.apply(index) for index in range(listed.size())]
         return [(str(item.id()), str(item.hostPort()).rsplit(":", 1)[0]) for item in found if str(item.id()) != "driver"]
+
+
+def _id_of(own: str | None, log_url: str | None) -> str:
+    """Return an executor's id; "" where neither variable is set. What is not set is None or, by ``String.valueOf``, the text "null"."""
+    if own in (None, "null"):
+        return "".join(parse_qs(urlsplit(log_url or "").query).get("executorId", []))  # a standalone cluster tells it nowhere else
+    return own or ""
 
 
 def _listens(address: str, port: int) -> bool:

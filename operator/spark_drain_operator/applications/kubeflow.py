@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from spark_drain_store.kube_client import ApiError
 
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
 from spark_drain_operator.storage import Cluster
@@ -13,6 +15,9 @@ from spark_drain_operator.storage.pods import PodName, PodPhases
 
 __all__ = ["KubeflowAdapter", "activity_of"]
 
+_T = TypeVar("_T")
+
+_ATTEMPTS = 20
 _IGNORED = frozenset({"suspend", "timeToLiveSeconds"})
 """Fields of the spec whose changes do not end a running driver."""
 _NOTHING: tuple[object, ...] = (None, {}, [])
@@ -88,6 +93,7 @@ class KubeflowAdapter:
             name=name,
             uid=body["metadata"]["uid"],
             version=body["metadata"]["resourceVersion"],
+            generation=body["metadata"]["generation"],
             spec_digest=_digest(body.get("spec") or {}),
             deleted=bool(body["metadata"].get("deletionTimestamp")),
             state=state,
@@ -120,21 +126,38 @@ class KubeflowAdapter:
 
     def suspend(self, namespace: str, application: Application) -> None:
         """See `ApplicationAdapter.suspend`; changes no other field, since any other spec change makes the operator run it again."""
-        stored = self._cluster.applications.patch(
-            self.api_version,
-            self._plural,
-            namespace,
-            application.name,
-            {"metadata": {"uid": application.uid, "resourceVersion": application.version}, "spec": {"suspend": True}},
-        )
-        if not stored["spec"].get("suspend"):
+
+        def patch(version: str) -> dict[str, Any]:
+            change = {"metadata": {"uid": application.uid, "resourceVersion": version}, "spec": {"suspend": True}}
+            return self._cluster.applications.patch(self.api_version, self._plural, namespace, application.name, change)
+
+        if not self._write(namespace, application, patch)["spec"].get("suspend"):
             raise SuspendNotStoredError(application.name)
 
     def delete(self, namespace: str, application: Application) -> None:
         """See `ApplicationAdapter.delete`."""
-        self._cluster.applications.delete(
-            self.api_version, self._plural, namespace, application.name, {"uid": application.uid, "resourceVersion": application.version}
-        )
+
+        def delete(version: str) -> None:
+            conditions = {"uid": application.uid, "resourceVersion": version}
+            self._cluster.applications.delete(self.api_version, self._plural, namespace, application.name, conditions)
+
+        self._write(namespace, application, delete)
+
+    def _write(self, namespace: str, application: Application, write: Callable[[str], _T]) -> _T:
+        """Write under the version that was observed, or a later one of the same spec: its operator may change the status all the time."""
+        version = application.version
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return write(version)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                body = self._cluster.applications.get(self.api_version, self._plural, namespace, application.name)
+                seen = (body["metadata"]["uid"], body["metadata"]["generation"]) if body is not None else None
+                if body is None or seen != (application.uid, application.generation):
+                    raise
+                version = body["metadata"]["resourceVersion"]
+        return write(version)
 
     def left_over(self, namespace: str, name: str, uid: str, *, pending: bool) -> tuple[PodName, ...]:
         """See `ApplicationAdapter.left_over`.

@@ -52,8 +52,8 @@ class Application:
     ----------
     name, uid
         Which object; another one of the same name is another application.
-    version
-        Its resourceVersion: guards what is decided on it.
+    version, generation
+        Its resourceVersion and that of its spec: they guard what is decided on it.
     spec_digest
         Of its spec without what its own operator ignores while it runs, and `suspend`: another one is another version.
     deleted
@@ -71,6 +71,7 @@ class Application:
     name: str
     uid: str
     version: str
+    generation: int
     spec_digest: str
     deleted: bool
     state: str
@@ -124,7 +125,7 @@ class ApplicationAdapter(Protocol):
         ...
 
     def suspend(self, namespace: str, application: Application) -> None:
-        """Ask for the application to be stopped and kept, if it still is as it was observed.
+        """Ask for the application to be stopped and kept, if its spec still is as it was observed.
 
         Raises
         ------
@@ -136,7 +137,7 @@ class ApplicationAdapter(Protocol):
         ...
 
     def delete(self, namespace: str, application: Application) -> None:
-        """Ask for the application to be deleted, if it still is as it was observed; raises as `suspend` does."""
+        """Ask for the application to be deleted, if its spec still is as it was observed; raises as `suspend` does."""
         ...
 
     def left_over(self, namespace: str, name: str, uid: str, *, pending: bool) -> tuple[PodName, ...]:

@@ -15,10 +15,10 @@ from spark_drain_operator.engine.queue import DelayedQueue
 
 __all__ = ["ObjectKey", "Workers", "backoff"]
 
-_CONFLICT_SECONDS = 0.2
+_CONFLICT_SECONDS, _MAX_CONFLICT_SECONDS = 0.2, 5.0
 _MAX_BACKOFF_SECONDS = 60.0
 _QUIET_CONFLICTS = 5
-_FAILURES_TO_TELL = 3
+_QUIET_FAILURES = 2
 _STUCK_SECONDS = 300.0
 
 _log = logging.getLogger(__name__)
@@ -36,9 +36,10 @@ class ObjectKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-def backoff(failures: int, first: float = 1.0) -> float:
-    """Return the seconds to wait after that many failures in a row: 1, 2, 4, ... 60 times ``first``, and at most 60."""
-    return float(min(_MAX_BACKOFF_SECONDS, first * 2.0 ** min(max(0, failures - 1), 32)))
+def backoff(failures: int, *, conflicts: bool = False) -> float:
+    """Return the seconds to wait after that many failures in a row: 1, 2, 4, ... 60; a conflict is worth another try soon, always."""
+    first, most = (_CONFLICT_SECONDS, _MAX_CONFLICT_SECONDS) if conflicts else (1.0, _MAX_BACKOFF_SECONDS)
+    return float(min(most, first * 2.0 ** min(max(0, failures - 1), 32)))
 
 
 def _named(error: Exception) -> str:
@@ -111,23 +112,22 @@ class Workers:
     def _pass(self, key: ObjectKey) -> float | None:
         try:
             after = self._reconcile(key)
-        except ConflictError as error:
-            return self._failed(key, error, _CONFLICT_SECONDS)
         except (ApiError, ApiUnavailableError, StoreError) as error:
-            conflict = isinstance(error, ApiError) and error.status == 409
-            return self._failed(key, error, _CONFLICT_SECONDS if conflict else 1.0)
+            return self._failed(key, error)
         except Exception as error:
             _log.exception("%s: defect in the operator", key)
             return self._failed(key, error, problem=f"defect in the operator, see its log ({_named(error)})")
         self._failures.pop(key, None)
         return after
 
-    def _failed(self, key: ObjectKey, error: Exception, first: float = 1.0, problem: str = "") -> float:
+    def _failed(self, key: ObjectKey, error: Exception, problem: str = "") -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = backoff(failures, first)
-        if first >= 1.0 or failures > _QUIET_CONFLICTS:  # a few conflicts are what optimistic locking is made for
+        conflict = isinstance(error, ConflictError) or (isinstance(error, ApiError) and error.status == 409)
+        quiet = conflict and failures <= _QUIET_CONFLICTS  # a few conflicts are what optimistic locking is made for
+        wait = backoff(failures, conflicts=conflict)
+        if not quiet:
             _log.warning("%s: %s; again in %g s", key, _named(error), wait)
-        if failures >= _FAILURES_TO_TELL and not isinstance(error, ApiUnavailableError | StoreUnavailableError):
+        if not quiet and failures > _QUIET_FAILURES and not isinstance(error, ApiUnavailableError | StoreUnavailableError):
             try:
                 self._tell(key, problem or _named(error))
             except (ApiError, ApiUnavailableError, StoreError) as again:

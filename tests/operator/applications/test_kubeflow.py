@@ -66,6 +66,33 @@ def test_only_what_was_observed_is_scaled_down(
 
 
 @pytest.mark.apiserver
+@pytest.mark.parametrize("ask", [KubeflowAdapter.suspend, KubeflowAdapter.delete])
+def test_what_only_its_own_operator_has_noted_since_does_not_matter(
+    api_server: ApiServer, namespace: str, ask: Callable[[KubeflowAdapter, str, Application], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status of an application with many executors changes many times a second."""
+    application, adapter = ScriptedApplication(api_server.client, namespace), KubeflowAdapter(Cluster.over(api_server.client))
+    application.create().start()
+    observed = adapter.observe(namespace, application.name)
+    assert observed is not None
+    looked = []
+    get = ApplicationObjects.get
+
+    def busy(*arguments: Any) -> dict[str, Any] | None:
+        body = get(*arguments)
+        looked.append(body)
+        if len(looked) < 3:
+            application.set_state("UNKNOWN" if len(looked) % 2 else "RUNNING")
+        return body
+
+    monkeypatch.setattr(ApplicationObjects, "get", busy)
+    application.set_state("UNKNOWN")
+    ask(adapter, namespace, observed)
+    assert len(looked) == 3
+    assert not application.exists or application.suspended
+
+
+@pytest.mark.apiserver
 def test_a_driver_is_not_seen_with_an_earlier_spec_than_its_own(api_server: ApiServer, namespace: str) -> None:
     """A next version that begins while the application is observed would be taken for the drained one, and suspended."""
     cluster = Cluster.over(api_server.client)

@@ -12,7 +12,7 @@ from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 
 def test_backoff_grows_to_a_minute() -> None:
     assert [backoff(failures) for failures in (1, 2, 3, 6, 7, 5000)] == [1, 2, 4, 32, 60, 60]
-    assert [backoff(failures, 0.5) for failures in (1, 2, 3, 9)] == [0.5, 1, 2, 60]
+    assert [backoff(failures, conflicts=True) for failures in (1, 2, 3, 6, 5000)] == [0.2, 0.4, 0.8, 5, 5]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_dead_workers_are_noticed() -> None:
     ],
 )
 def test_what_goes_on_failing_is_told(error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_drain_operator.engine.workers.backoff", lambda *_: 0.0)
+    monkeypatch.setattr("spark_drain_operator.engine.workers.backoff", lambda *_, **__: 0.0)
     told: list[str] = []
     enough = threading.Event()
 
@@ -83,6 +83,28 @@ def test_what_goes_on_failing_is_told(error: Exception, caplog: pytest.LogCaptur
     assert ("defect in the operator, see its log" in told[0]) == isinstance(error, ValueError | AssertionError)
     assert "again in" in caplog.text, "permanent conflicts are not silent"
     assert workers.stuck() == ["worker-0"], "stopped, after having survived it all"
+
+
+def test_a_few_conflicts_are_not_told_of() -> None:
+    """Writing again is what they ask for; Stalled would call for somebody."""
+    told: list[str] = []
+    passes: list[float] = []
+    finished = threading.Event()
+
+    def reconcile(_key: ObjectKey) -> float | None:
+        passes.append(time.monotonic())
+        if len(passes) <= 5:
+            raise ApiError(409, "Conflict", "changed")
+        finished.set()
+        return None
+
+    queue: DelayedQueue[ObjectKey] = DelayedQueue()
+    workers = Workers(queue, reconcile, 1, lambda _, problem: told.append(problem))
+    workers.start()
+    queue.add(ObjectKey("PipelineDrain", "ns", "drain"))
+    assert finished.wait(30)
+    workers.stop(5)
+    assert not told
 
 
 def test_an_api_server_that_is_away_is_not_told_of() -> None:

@@ -31,7 +31,9 @@ def driver(run_id: str = "one", phase: str = "Running", *, terminating: bool = F
 def application(
     state: str = "RUNNING", *drivers: DriverPod, suspend: bool = False, uid: str = "app-uid", activity: Activity | None = None
 ) -> Application:
-    return Application("app", uid, "1", "digest", False, state, activity or activity_of(state, suspend_requested=suspend), suspend, drivers)
+    return Application(
+        "app", uid, "1", 1, "digest", False, state, activity or activity_of(state, suspend_requested=suspend), suspend, drivers
+    )
 
 
 def report(state: DrainState, **fields: Any) -> DrainReport:

@@ -331,6 +331,17 @@ def test_an_unreadable_report_is_taken_for_one_past_the_point_of_no_return(world
     assert succeeded(world.await_phase("Failed")) == "NotificationRemovedTooLate"
 
 
+@pytest.mark.parametrize("execution", ["Immediate", "AfterApproval"])
+def test_an_application_that_was_suspended_before_anything_was_touched_is_nothing_to_drain(world: World, execution: str) -> None:
+    """A GitOps sync that drains first would fail otherwise."""
+    phase = "AwaitingApproval" if execution == "AfterApproval" else "Acknowledged"
+    world.drain_at(DrainState.ACKNOWLEDGED, phase, execution=execution, ifNotRunning="Succeed")
+    world.application.suspend()
+    world.application.set_state("SUSPENDED")
+    world.application.end_pods()
+    world.await_phase("NothingToDrain")
+
+
 def test_a_complete_drain_waits_for_no_report_of_an_application_that_has_ended(world: World) -> None:
     agent, drain_id = world.complete_without_result()
     uid = world.application.restart("spark-two")

@@ -13,6 +13,7 @@ from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ENDED_TOO_EARLY, GAVE_UP_TOO_EARLY, ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_operator.kinds.drain.steps import find_run
 
 __all__ = ["decide", "run"]
 
@@ -27,6 +28,7 @@ def decide(
     *,
     unreadable: bool = False,
     malformed: bool = False,
+    not_running: Ending | None = None,
 ) -> Ending | None:
     """Return how the drain has ended, or None while it goes on.
 
@@ -38,6 +40,8 @@ def decide(
         Whether nobody knows about the application.
     malformed
         Whether there is a report that cannot be read.
+    not_running
+        How a drain ends that was created for such an application, where spec.ifNotRunning is Succeed.
     """
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return None  # whatever is reported after that
@@ -63,8 +67,10 @@ def decide(
         return None
     if report.state.forward_only or status.conditions.is_true(ConditionType.SOURCES_STOPPED):
         return _interrupted(application)
-    return status.wish or Ending(
-        Phase.FAILED, Reason.APPLICATION_ENDED, ENDED_TOO_EARLY.format(state=application.state if application else "none")
+    return (
+        status.wish
+        or not_running
+        or Ending(Phase.FAILED, Reason.APPLICATION_ENDED, ENDED_TOO_EARLY.format(state=application.state if application else "none"))
     )
 
 
@@ -96,6 +102,7 @@ def run(drain: DrainPass) -> Outcome:
         drain.report,
         unreadable=bool(drain.unreadable),
         malformed=drain.malformed,
+        not_running=find_run.not_running(drain) if drain.spec.if_not_running == "Succeed" else None,
     )
     if ending is None:
         return DONE

@@ -112,8 +112,7 @@ def _not_running(drain: DrainPass) -> Ending | None:
         return None
     if drain.status.answered or drain.malformed:  # nobody knows how far it is: `verdict` ends it
         return None
-    decision = find_run.decide(drain.spec, drain.application, drain.namespace)
-    return decision.ending if isinstance(decision, Ended) else None
+    return find_run.not_running(drain)
 
 
 def run(drain: DrainPass) -> Outcome:

@@ -8,13 +8,14 @@ from spark_drain_store import DrainReport
 from spark_drain_store.channel import config_map_names
 
 from spark_drain_operator.applications.protocol import Application, current_driver
-from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting, ended
+from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.storage.pods import DriverPod
 
-__all__ = ["decide", "run"]
+__all__ = ["decide", "not_running", "run"]
 
 
 def decide(
@@ -52,12 +53,23 @@ def _interrupted(reports: Mapping[str, DrainReport]) -> DrainReport | None:
     return next((report for report in reports.values() if report.state.forward_only and not report.state.finished), None)
 
 
+def _decide(drain: DrainPass) -> Outcome | DriverPod:
+    reports = drain.messages.reports
+    return decide(drain.spec, drain.application, drain.namespace, drain.settings.resync_seconds, _interrupted(reports))
+
+
+def not_running(drain: DrainPass) -> Ending | None:
+    """Return how a drain ends whose application does not run before anything was touched, as `spec.ifNotRunning` says."""
+    decision = _decide(drain)
+    return decision.ending if isinstance(decision, Ended) else None
+
+
 def run(drain: DrainPass) -> Outcome:
     """Remember application and driver, until a notification is bound to it."""
     application = drain.application
     if drain.status.drain_id or drain.notification is not None:
         return DONE
-    decision = decide(drain.spec, application, drain.namespace, drain.settings.resync_seconds, _interrupted(drain.messages.reports))
+    decision = _decide(drain)
     if isinstance(decision, DriverPod):
         assert application is not None
         drain.status.application_uid = application.uid

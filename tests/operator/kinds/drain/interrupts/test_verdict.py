@@ -131,3 +131,21 @@ def test_an_application_that_ends_in_the_middle(state: DrainState, asked: Ending
     assert ending is not None
     assert ending.reason == reason
     assert words in ending.message
+
+
+@pytest.mark.parametrize(
+    ("state", "asked", "phase"),
+    [
+        (DrainState.ACKNOWLEDGED, None, Phase.NOTHING_TO_DRAIN),
+        (DrainState.STOPPING, CANCEL, Phase.CANCELLED),
+        (DrainState.FLUSHING, None, Phase.FAILED),
+    ],
+)
+def test_an_application_that_ends_before_anything_was_touched_is_one_that_does_not_run(
+    state: DrainState, asked: Ending | None, phase: Phase
+) -> None:
+    nothing = Ending(Phase.NOTHING_TO_DRAIN, Phase.NOTHING_TO_DRAIN, "it is not running")
+    known = status(**ACTIVE, withdrawal=asked)
+    ending = verdict.decide(spec(), known, application("SUSPENDED", suspend=True), report(state), not_running=nothing)
+    assert ending is not None
+    assert ending.phase is phase
