@@ -63,6 +63,8 @@ class Lease:
             while not self._released.wait(self._seconds / _HEARTBEATS):
                 number += 1
                 try:
+                    if _text(self._files, _LEASE_FILE) not in (self._text, ""):
+                        return  # released, or acquired anew: by another run, or by this one after it had given up
                     self._files.write(_HEARTBEAT_FILE, f"{self._run_id} {number}")
                     self._renewed_at = monotonic()
                 except CheckpointLeasedError as error:

@@ -73,6 +73,18 @@ def test_a_lease_is_renewed_as_long_as_there_is_a_jvm(
     mine.release()
 
 
+def test_a_lease_that_its_own_run_has_acquired_anew_is_renewed_no_more(tmp_path: Path) -> None:
+    """A flush that was given up leaves its lease; the start that finishes it, in the same driver, has one of its own."""
+    given_up, files = files_in(tmp_path), files_in(tmp_path)
+    acquire_lease(given_up, run("one"))
+    second = acquire_lease(files, run("one"))
+    eventually(lambda: len(beating()) == 1, what="the first one falls silent")
+    second.release()
+    time.sleep(SECONDS)
+    assert not files.names("_drain")
+    assert not beating()
+
+
 def heartbeat(files: CheckpointFiles) -> list[str | None]:
     return [files.read(name) for name in LEASE_FILES]
 
