@@ -295,6 +295,24 @@ def test_an_event_time_of_which_something_else_says_how_it_is_made(application: 
     assert sink.ids == Counter(event.id for event in EVENTS)
 
 
+@pytest.mark.parametrize("table", ["rows", "file"])
+def test_an_event_time_that_a_table_helps_to_make(table: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing of the plan is another than before, but for rows that it does not show."""
+    events, sink, file = Input(spark, tmp_path / "events"), Idempotent(), tmp_path / "days.csv"
+    for lag, half in enumerate((EVENTS[:8], EVENTS[8:])):
+        file.write_text(f"{lag}\n")
+        rows = spark.createDataFrame(spark.sparkContext.parallelize([(lag,)], 1), "days int")
+        days = rows if table == "rows" else spark.read.schema("days int").csv(str(file))
+        events.add(half[:4], half[4:])
+        app = application()
+        made = events.stream(watermark=None).crossJoin(days).withColumn("time", F.expr("timestampadd(DAY, -days, at)"))
+        windows = made.withWatermark("time", "12 seconds").groupBy(F.window("time", "10 seconds"))
+        read_all(app.start(windows.agg(F.collect_list("id").alias("ids")).select("ids"), sink))
+        app.drain()
+        app.close()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
 def test_a_join_in_a_state_format_that_is_not_known(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """It is refused by name, with the way out, and the checkpoint is as it was."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])

@@ -79,3 +79,9 @@ def test_a_version_is_known_by_where_it_writes_to(application: Callable[[], Appl
     assert files("/one") == files("/one")
     different = [batches(to("/one")), batches(to("/two")), batches(Batches()), rows("/one"), rows("/two"), files("/one"), files("/two")]
     assert len(set(different)) == len(different)
+
+    def tables(**options: str) -> str:
+        return fingerprint(events.stream().writeStream.format("org.example.tables").options(**options))
+
+    assert tables(table="one", password="x", checkpointLocation="/a") == tables(table="one", password="y", checkpointLocation="/b")
+    assert len({tables(table="one"), tables(table="two"), tables(keyspace="one"), tables(table="one", database="db")}) == 4

@@ -40,6 +40,8 @@ LET_DECIDE_SECONDS = 5.0
 """How long a thread of the application lets a drain decide at most; nothing depends on it."""
 _ANSWER_SECONDS = 0.05
 _LOOK_SECONDS = 1.0
+_RUNS: set[str] = set()
+"""Ids of all runs of this process: in local mode the state stores of one outlive its SparkContext."""
 
 
 class Agent:
@@ -70,6 +72,7 @@ class Agent:
         self._let_go = False
         self._drain_ended = monotonic()
         self._process = os.getpid()
+        _RUNS.add(identity.run_id)
 
     def begin(self) -> None:
         """Look for a drain before any query can start, then keep watching."""
@@ -190,7 +193,8 @@ class Agent:
         if journal is None:
             return False
         if journal.over:
-            prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location), self._drain_ended)
+            ended = self._drain_ended if journal.application in _RUNS else None
+            prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location), ended)
             return False
         if not journal.being_undone and self._adopt(journal):
             return True

@@ -37,7 +37,7 @@ _TICK_SECONDS = 3.0
 """How long after its time a maintenance thread may begin."""
 
 
-def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callable[[], bool], ended: float) -> None:
+def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callable[[], bool], ended: float | None) -> None:
     """Give a generation without state what its first batch looks for; does nothing for any other start.
 
     Parameters
@@ -47,7 +47,8 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
     running
         Returns whether another query of this driver runs on the checkpoint.
     ended
-        When this driver has last ended a query to drain it, by the monotonic clock.
+        When this driver, which has worked on the drain, has last ended a query for one, by the monotonic clock; None where it was
+        another driver, all of whose executors are gone.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
         return
     lease = acquire_lease(files, internals)
     try:
-        if journal.application == internals.application_id:
+        if ended is not None:
             _let_uploads_end(tracked, files, ended)
         _prepare(tracked, files, journal, running)
     except BaseException:

@@ -209,9 +209,10 @@ class TrackedQuery:
         return fingerprint == self.fingerprint or self.internals.session_conf(SAME_VERSION_CONF) == drain_id
 
     def watermarks(self) -> tuple[str, ...]:
-        """Return a digest of each watermark of the plan: its column, how that is made, and its delay."""
+        """Return a digest of each watermark of the plan: its column, how that is made, its delay, and the owner's word for the version."""
         made = or_unknown(f"event time of {self.label}", lambda: _BETWEEN.join(self.internals.watermarks(self.captured)))
-        return tuple(fingerprint(text, self.internals.spark_version) for text in made.split(_BETWEEN) if text)
+        declared = self.internals.session_conf(VERSION_CONF)
+        return tuple(fingerprint(f"{declared}{text}", self.internals.spark_version) for text in made.split(_BETWEEN) if text)
 
     @property
     def processing_time(self) -> bool:

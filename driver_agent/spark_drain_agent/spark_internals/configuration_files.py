@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from zipimport import zipimporter
+
+from spark_drain_agent.spark_internals.unknown import unlike_any_other
 
 __all__ = ["LONGEST_NAME", "configuration_files", "is_configuration"]
 
@@ -32,9 +33,16 @@ def configuration_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterat
                     break
 
 
-@cache
+_first: dict[Path, str] = {}
+
+
 def _digest(path: Path) -> str:
-    """Return the digest of a file, as it was when it was first asked for: what the program has read does not change with it."""
+    """Return the digest of a file; of one that has changed since it was first asked for, nobody knows which the program has read."""
+    now = _content_digest(path)
+    return now if _first.setdefault(path, now) == now else unlike_any_other()
+
+
+def _content_digest(path: Path) -> str:
     try:
         content = b"" if str(path).startswith(_OF_ONE_RUN) else _content(path)
     except (OSError, ValueError, ImportError, zlib.error):

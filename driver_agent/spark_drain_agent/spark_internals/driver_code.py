@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import weakref
 from collections.abc import Iterator
 from functools import partial
 from types import FunctionType, MethodType
@@ -14,27 +13,12 @@ from spark_drain_agent.spark_internals.reachable_values import packages_of, reac
 
 __all__ = ["batch_function_digest"]
 
-_known: dict[tuple[int, int], tuple[weakref.ref[Any], str]] = {}
-"""By the ids of a function and of the object whose method it is."""
-
 
 def batch_function_digest(function: Any) -> str:
-    """Return a digest of a function as it was when it was first asked for: what it refers to changes while it runs.
+    """Return a digest of a function as it is now, when its query starts: what it refers to may change while it runs.
 
     It counts which program runs, and what code, texts and paths the function refers to. UUIDs in texts do not count.
     """
-    owner, called = (function.__self__, function.__func__) if type(function) is MethodType else (function, function)
-    key = (id(owner), id(called))
-    if key not in _known:
-        digest = _digest(function)
-        try:
-            _known[key] = (weakref.ref(owner, lambda _: _known.pop(key, None)), digest)
-        except TypeError:  # of a class with slots
-            return digest
-    return _known[key][1]
-
-
-def _digest(function: Any) -> str:
     modules = {*_modules(function)}
     text = "\n".join([program_text(modules), *reachable_values(function, packages_of(modules))])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -65,14 +65,15 @@ def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperat
 def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
     """Return column and delay of each watermark in an analyzed plan, top down, each with the plan that makes the column.
 
-    Where code takes part in that, it equals no other one: what the code reads may be another file, variable or library than before.
+    Where code or a table takes part in that, it equals no other one: what is read there may be another file, variable, library or row
+    than before.
     """
     for each in top_down(plan):
         if str(each.nodeName()) == "EventTimeWatermark":
             text = PlanText(internals)
             made = text.of(each.child())
             column = f"{text.column(each.eventTime())} {each.delay().toString()}"
-            yield unlike_any_other() if text.calls_code else f"{column}\n{made}"
+            yield f"{column}\n{made}" if text.self_contained else unlike_any_other()
 
 
 def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[Any]) -> LogicalOperator | None:

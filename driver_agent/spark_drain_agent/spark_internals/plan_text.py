@@ -32,6 +32,10 @@ _LAMBDA = re.compile(r"(lambda \w+?)_\d+(?=#\d)")
 _COLUMN = re.compile(r"#(\d+)(?=L?(?:-T\d+ms)?$)")
 _HASH = re.compile("@[0-9a-f]+")
 _CALLS_CODE = re.compile(r"\bHive\w*UDF\b|\b(?:try_)?reflect\(|\bjava_method\(|\bapplyfunctionexpression\(")
+_RUNS_CODE = re.compile("Map|TypedFilter|AppendColumns|CoGroup|ScriptTransformation|TransformWithState")
+"""Nodes that call functions which the application hands over, or programs."""
+_KNOWN_LEAVES = frozenset({"StreamingRelation", "StreamingRelationV2", "LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
+"""Streams, and what is in the plan itself; any other leaf is a table, whose rows are not."""
 _PYTHON_SOURCES = "org.apache.spark.sql.execution.datasources.v2.python."
 _REFERENCES = frozenset({"AttributeReference", "NamedLambdaVariable", "OuterReference", "OuterScopeReference"})
 
@@ -46,13 +50,14 @@ class PlanText:
 
     Attributes
     ----------
-    calls_code
-        Whether a plan so far has a column or a source that is made by code of the application's, or of a library of its.
+    self_contained
+        Whether all that the plans so far compute from their streams is in their text: no table takes part, and no code of the
+        application's or of a library of its.
     """
 
     def __init__(self, internals: SparkInternals) -> None:
         self._internals = internals
-        self.calls_code = False
+        self.self_contained = True
         self._numbers: dict[int, int] = {}
         self._columns: set[str] = set()
         patterns = internals.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
@@ -63,7 +68,8 @@ class PlanText:
     def of(self, plan: Any) -> str:
         """Return the text of a plan, its subqueries among it."""
         text = "\n".join(line for each, depth in bottom_up(plan) for line in self._lines(each, depth))
-        self.calls_code = self.calls_code or plan.containsPattern(self._java_function) or _CALLS_CODE.search(text) is not None
+        if plan.containsPattern(self._java_function) or _CALLS_CODE.search(text):
+            self.self_contained = False
         return text
 
     def column(self, attribute: Any) -> str:
@@ -76,6 +82,9 @@ class PlanText:
         self._columns |= {*output}
         yield str([self._column(column) for column in output])
         yield from _given(self._internals, plan)
+        name = str(plan.nodeName())
+        if _RUNS_CODE.search(name) or (name not in _KNOWN_LEAVES and plan.children().isEmpty()):
+            self.self_contained = False
         expressions = plan.expressions()
         with_functions = self._calls_functions(plan)
         for index, text in enumerate(_texts(expressions)):
@@ -92,7 +101,8 @@ class PlanText:
         if name == "StreamingRelation":
             return f"{name} {plan.sourceName()}"
         if name == "StreamingRelationV2":
-            self.calls_code = self.calls_code or str(plan.table().getClass().getName()).startswith(_PYTHON_SOURCES)
+            if str(plan.table().getClass().getName()).startswith(_PYTHON_SOURCES):
+                self.self_contained = False
             return f"{name} {plan.sourceName()} {plan.table().name()} {plan.identifier().toString()}"
         line = self._unsteady.steady(plan, str(plan.simpleString(_ALL_FIELDS)))
         return _OF_ONE_RUN.sub("", _LAMBDA.sub(r"\1", line))
@@ -118,7 +128,7 @@ class PlanText:
             if not self._calls_functions(each):
                 continue
             if str(each.getClass().getSimpleName()).startswith("Python"):
-                self.calls_code = True
+                self.self_contained = False
                 yield function_digest(self._internals, each.func())
             waiting += [*items(each.children())][::-1]
 

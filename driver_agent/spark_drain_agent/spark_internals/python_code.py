@@ -12,7 +12,7 @@ from spark_drain_agent.spark_internals.application_modules import sources
 from spark_drain_agent.spark_internals.configuration_files import LONGEST_NAME
 from spark_drain_agent.spark_internals.environment import surroundings
 from spark_drain_agent.spark_internals.pickle_tree import Node, pickle_tree
-from spark_drain_agent.spark_internals.run_texts import without_fetch_ids
+from spark_drain_agent.spark_internals.run_texts import without_addresses
 
 __all__ = ["broadcast_id", "code_digest"]
 
@@ -143,7 +143,7 @@ class _Digests:
             return "the script"
         if len(argument) <= LONGEST_NAME:
             self.texts.add(argument)
-        return repr(without_fetch_ids(argument))
+        return repr(without_addresses(argument))
 
     def _note_imports(self, bytecode: Node, constants: Node, names: Node) -> None:
         used = [str(name.argument) for name in names.parts]

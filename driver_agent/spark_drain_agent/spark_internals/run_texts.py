@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 
-__all__ = ["is_secret", "without_fetch_ids", "without_ids"]
+__all__ = ["is_secret", "without_addresses", "without_fetch_ids", "without_ids"]
 
 _FETCHED = re.compile(r"(?:(?<=/)|^)(pyspark|spark|spark-upload|userFiles)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=/|$)")
 """A folder to which Spark has fetched the application."""
-_ID = re.compile("(?<![0-9a-f])[0-9a-f]{8}(-?)[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{12}(?![0-9a-f])|(?<= at )0x[0-9a-f]+")
+_ADDRESS = re.compile("(?<= at )0x[0-9a-f]+")
+"""Of an object, in its text."""
+_ID = re.compile("(?<![0-9a-f])[0-9a-f]{8}(-?)[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{12}(?![0-9a-f])|" + _ADDRESS.pattern)
 """Also without dashes, but nothing longer: a digest by SHA tells versions apart."""
 _SECRET = re.compile(r"(?i)secret|password|tokens?(?![a-z])|access[._-]?key|credential")
 _LONGEST = 2**20
@@ -21,6 +23,11 @@ def without_fetch_ids(text: str) -> str:
     Of a text of more than a million characters, its digest as it is: to look for ids would take seconds.
     """
     return _FETCHED.sub(r"\1", text) if len(text) <= _LONGEST else _digest(text)
+
+
+def without_addresses(text: str) -> str:
+    """Return a text as `without_fetch_ids` does, and without addresses of objects."""
+    return _ADDRESS.sub("", without_fetch_ids(text))
 
 
 def without_ids(text: str) -> str:

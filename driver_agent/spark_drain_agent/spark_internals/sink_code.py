@@ -9,6 +9,7 @@ from spark_drain_agent.spark_internals.driver_code import batch_function_digest
 from spark_drain_agent.spark_internals.program import program_text
 from spark_drain_agent.spark_internals.python_function import function_digest
 from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.source_options import counted_options
 from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["sink_code", "sink_text"]
-
-_DESTINATIONS = ("path", "topic", "dbtable", "url")
 
 
 def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
@@ -36,9 +35,8 @@ def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
 
 
 def sink_text(captured: CapturedWriter) -> str:
-    """Return kind and destination of a writer's sink, and the digest of its code."""
-    named = [captured.path, captured.table, *(captured.option(name) for name in _DESTINATIONS)]
-    return f"{captured.source} {named} {captured.code}"
+    """Return kind, destination and options of a writer's sink, and the digest of its code."""
+    return f"{captured.source} {captured.path} {captured.table} {counted_options(captured.options)} {captured.code}"
 
 
 def _batch_function(internals: SparkInternals, fields: Mapping[str, Any]) -> str:

@@ -12,26 +12,26 @@ from spark_drain_agent.spark_internals.run_texts import is_secret, without_fetch
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["options_of"]
+__all__ = ["counted_options", "options_of"]
 
-_OF_ONE_RUN = re.compile(r"(?i)starting.*|(max|min)\w*PerTrigger|minPartitions|kafka\.group\.id|groupIdPrefix")
-"""Options that a checkpoint overrides, that set the pace, or that name the reader: what a query computes does not depend on them."""
+_OF_ONE_RUN = re.compile(r"(?i)starting.*|(max|min)\w*PerTrigger|minPartitions|kafka\.group\.id|groupIdPrefix|checkpointLocation|queryName")
+"""Options that a checkpoint overrides, that set the pace, or that name the reader or the query: what it computes depends on none."""
 
 
 def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]:
     """Yield the schema, the options and the paths of a relation that is a leaf of a plan, by its node's name."""
     if name == "StreamingRelation":
         source = leaf.dataSource()
-        yield f"{source.className()} {source.userSpecifiedSchema().toString()} {_counted(_pairs(source.options()))}"
+        yield f"{source.className()} {source.userSpecifiedSchema().toString()} {counted_options(_pairs(source.options()))}"
     elif name == "StreamingRelationV2":
-        yield _counted(_entries(leaf.extraOptions()))
+        yield counted_options(_entries(leaf.extraOptions()))
     elif name == "DataSourceV2Relation":
-        yield _counted(_entries(leaf.options()))
+        yield counted_options(_entries(leaf.options()))
     elif name == "LogicalRelation" and str(leaf.relation().getClass().getSimpleName()) == "HadoopFsRelation":
         relation = leaf.relation()
         folder = internals.jvm.java.lang.System.getProperty("user.dir")
         paths = str(relation.location().rootPaths().mkString("\n")).replace(f"file:{folder}/", "")
-        yield f"{without_fetch_ids(paths)!r} {_counted(_pairs(relation.options()))}"
+        yield f"{without_fetch_ids(paths)!r} {counted_options(_pairs(relation.options()))}"
 
 
 def _pairs(options: Any) -> Iterator[tuple[str, str]]:
@@ -44,6 +44,6 @@ def _entries(options: Any) -> Iterator[tuple[str, str]]:
     return ((str(key), str(given[key])) for key in given)
 
 
-def _counted(options: Iterable[tuple[str, str]]) -> str:
+def counted_options(options: Iterable[tuple[str, str]]) -> str:
     """Return options without credentials, and without those of `_OF_ONE_RUN`."""
     return str(sorted((key.lower(), redacted(value)) for key, value in options if not (_OF_ONE_RUN.fullmatch(key) or is_secret(key))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,12 @@ class CapturedWriter:
         """Milliseconds between two triggers, 0 for one after the other, None where the trigger has no interval."""
         trigger = self.fields["trigger"]
         return int(trigger.intervalMs()) if self.trigger == "ProcessingTimeTrigger" else None
+
+    @property
+    def options(self) -> Iterator[tuple[str, str]]:
+        """Name and value of each writer option."""
+        found = self.fields["extraOptions"].toSeq()
+        return ((str(pair._1()), str(pair._2())) for pair in (found.apply(index) for index in range(found.size())))
 
     def option(self, name: str) -> str | None:
         """Return a writer option, case-insensitively."""

@@ -147,6 +147,22 @@ def ran_and_stopped(query: StreamingQuery) -> None:
     query.stop()
 
 
+def test_another_session_waits_for_the_state_of_the_drained_one(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In local mode the stores outlive the SparkContext, and go on uploading what was drained."""
+    waited: list[object] = []
+    monkeypatch.setattr("spark_drain_agent.queries.first_start._let_uploads_end", lambda *query: waited.append(query))
+    feed, out = Feed(tmp_path / "input"), tmp_path / "out/looped"
+    for earlier in (0, 1):
+        feed.add(2)
+        start(warm, tmp_path).processAllAvailable()
+        assert len(waited) == earlier
+        warm.drain()
+        if not earlier:
+            warm.session.stop()
+            warm.again()
+    assert ids_in(out) == exactly(feed.ids)
+
+
 def test_requested_between_two_sessions(warm: Warm, tmp_path: Path) -> None:
     """A drain that finds no SparkContext, or loses it before anything was touched, is carried out in the application's next one."""
     feed, out = Feed(tmp_path / "input"), tmp_path / "out/looped"

@@ -44,3 +44,13 @@ def test_what_is_no_archive_does_not_matter(tmp_path: Path, content: bytes) -> N
 @pytest.mark.skipif(not Path("/etc/resolv.conf").is_file(), reason="a machine without name servers")
 def test_the_name_servers_of_a_node_do_not_count() -> None:
     assert [*configuration_files(["/etc/resolv.conf"], [])] == []
+
+
+def test_a_file_that_has_changed_since_it_was_first_looked_at_counts_as_unknown(tmp_path: Path) -> None:
+    """The program may have read it before the change, or after."""
+    path = tmp_path / "settings.yaml"
+    path.write_text("table: a")
+    first = [*configuration_files(["settings.yaml"], [tmp_path])]
+    assert [*configuration_files(["settings.yaml"], [tmp_path])] == first
+    path.write_text("table: b")
+    assert [*configuration_files(["settings.yaml"], [tmp_path])] != [*configuration_files(["settings.yaml"], [tmp_path])]

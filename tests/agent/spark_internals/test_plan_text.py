@@ -170,6 +170,17 @@ def from_python(plans: Plans) -> DataFrame:
     return plans.spark.readStream.format("taciturn").load().selectExpr("timestamp_seconds(1) AS at", "*")
 
 
+def of_csv(plans: Plans) -> DataFrame:
+    (plans.folder.parent / "regions.csv").write_text("1\n")
+    return plans.spark.read.schema("hours int").csv(str(plans.folder.parent / "regions.csv"))
+
+
+def of_table_in_subquery(plans: Plans) -> DataFrame:
+    of_csv(plans).createOrReplaceTempView("regions")
+    plans.events().createOrReplaceTempView("events")
+    return plans.spark.sql("SELECT timestampadd(HOUR, -(SELECT max(hours) FROM regions), at) AS at FROM events")
+
+
 OF_CODE: dict[str, Callable[[Plans], DataFrame]] = {
     "function": lambda plans: plans.events().withColumn("at", F.udf(lambda at: at, "timestamp")("at")),
     "pandas": lambda plans: plans.events().mapInPandas(lambda frames: frames, "at timestamp"),
@@ -177,6 +188,9 @@ OF_CODE: dict[str, Callable[[Plans], DataFrame]] = {
     "in a filter": lambda plans: plans.events().where(F.udf(lambda number: number > 1, "boolean")("id")),
     "Java": lambda plans: plans.events().selectExpr("timestamp_seconds(CAST(reflect('java.lang.Math', 'abs', 1) AS int)) AS at"),
     "source": from_python,
+    "rows": lambda plans: plans.events().crossJoin(plans.spark.createDataFrame(plans.spark.sparkContext.parallelize([(1,)]), "hours int")),
+    "table": lambda plans: plans.events().crossJoin(of_csv(plans)),
+    "table in a subquery": of_table_in_subquery,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from spark_drain_agent.spark_internals import run_texts
-from spark_drain_agent.spark_internals.run_texts import without_fetch_ids, without_ids
+from spark_drain_agent.spark_internals.run_texts import without_addresses, without_fetch_ids, without_ids
 
 UUID = "6f1c0000-1111-4222-8333-444455556666"
 
@@ -19,12 +19,13 @@ class NotAsked:
 def test_ids_are_left_out() -> None:
     assert without_ids(f"run {UUID}, {UUID.replace('-', '')} at 0x7f00") == "run ,  at "
     assert without_fetch_ids(f"/tmp/spark-{UUID}/a.py") == "/tmp/spark/a.py"
+    assert without_addresses(f"<function at 0x7f00> of /tmp/spark-{UUID}/a.py, {UUID}") == f"<function at > of /tmp/spark/a.py, {UUID}"
 
 
 def test_large_texts_count_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_texts, "_ID", NotAsked())
     monkeypatch.setattr(run_texts, "_FETCHED", NotAsked())
     large, other = "a\ud800" * 1_000_000, "b\ud800" * 1_000_000
-    for without in (without_ids, without_fetch_ids):
+    for without in (without_ids, without_fetch_ids, without_addresses):
         assert without(large) == without(large) != without(other)
         assert len(without(large)) < 100, "nor handed on"
