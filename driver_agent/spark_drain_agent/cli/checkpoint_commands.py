@@ -77,16 +77,26 @@ def resume(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m spark_drain_agent resume", description=f"Go back to before a drain. {_RAN}")
     parser.add_argument("checkpoint", help="the query's checkpointLocation, any Hadoop URI")
     parser.add_argument("--from", dest="origin", choices=("archive",), required=True, help="the archive of the checkpoint's last drain")
-    parser.add_argument("--discard-newer", action="store_true", help="also when batches were run since: their records are processed again")
+    parser.add_argument(
+        "--discard-newer",
+        action="store_true",
+        help="also when batches were run since: their records are processed again, and what they have written stays in the sink",
+    )
     _add_reuse(parser)
     options = parser.parse_args(arguments)
     with _leased(options.checkpoint) as files:
         accepted = {"discard_newer": options.discard_newer, "accept_reuse": options.accept_batch_id_reuse}
-        journal = restore(files, check_restorable(files, read_journal(files), **accepted))
+        found = check_restorable(files, read_journal(files), **accepted)
+        journal = restore(files, found)
     print(
         f"restored: the version that was drained goes on after batch {journal.batch_id}, with its state; what the flush had written stays "
         "in the sink, and windows that it emitted come again when they are complete"
     )
+    if journal.discarded_ids >= found.first_batch_id:
+        print(
+            f"batches {found.first_batch_id} to {journal.discarded_ids} of the newer version are given up, and what they have written stays "
+            "in the sink beside what is processed again: remove it before the next start"
+        )
     return 0
 
 

@@ -182,6 +182,10 @@ class Drain:
         message = "; ".join((_summary(finished), *remarks))
         self._reporter.change_surely(time.sleep, state=DrainState.DRAINED, reason="Drained", message=message)
         reached("drained")
+        if self._before is None:
+            LOG.warning(
+                "drain %s: drained by an earlier run; this one starts none of its queries while the request is there", self.drain_id
+            )
         LOG.info("drain %s: drained; the driver stays until the notification is removed", self.drain_id)
         self._ask_silent_executors(finished)
         self.request.gone.wait()

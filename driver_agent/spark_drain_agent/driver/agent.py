@@ -193,8 +193,8 @@ class Agent:
         if journal is None:
             return False
         if journal.over:
-            ended = self._drain_ended if journal.application in _RUNS else None
-            prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location), ended)
+            drain_ended = self._drain_ended if journal.application in _RUNS else None
+            prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location), drain_ended)
             return False
         if not journal.being_undone and self._adopt(journal):
             return True

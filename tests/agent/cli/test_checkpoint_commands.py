@@ -1,12 +1,16 @@
-"""What `recover` and `resume` say of a directory that is none of theirs."""
+"""What `recover` and `resume` say."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from spark_drain_agent.checkpoint.journal import JournalStep, write_journal
 from spark_drain_agent.cli.checkpoint_commands import run
 
+from tests.agent.checkpoint.test_steps import JOURNAL, OFFSETS
+from tests.agent.folder import files_in
 from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -36,3 +40,19 @@ def test_a_checkpoint_that_was_never_drained(warm: Warm, tmp_path: Path, capsys:
     assert "has no drain journal: this query was never drained" in capsys.readouterr().err
     assert run("recover", [str(tmp_path), COMMANDS["recover"]]) == 1
     assert "no drain is under way" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("newest", [None, 10])
+def test_batches_that_are_given_up_are_named(warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixture[str], newest: int | None) -> None:
+    """What they have written stays in the sink, also in one that replaces by batch id."""
+    files, done = files_in(tmp_path), replace(JOURNAL, first_batch_id=9, step=JournalStep.DONE)
+    for name in ("metadata", "offsets/7", "commits/7"):
+        files.write(f"{done.work}/{name}", done.metadata if name == "metadata" else OFFSETS)
+    files.write("metadata", done.metadata)
+    if newest is not None:
+        files.write(f"offsets/{newest}", OFFSETS)
+    write_journal(files, done)
+    assert run("resume", [str(tmp_path), COMMANDS["resume"], "--discard-newer", "--accept-batch-id-reuse"]) == 0
+    said = capsys.readouterr().out
+    assert "restored: the version that was drained goes on" in said
+    assert ("batches 9 to 10 of the newer version are given up" in said) is (newest is not None)
