@@ -11,8 +11,8 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow import Table  # type: ignore[import-untyped]  # pyarrow ships no types
 
-from tests.ledger.harness import Restarter
-from tests.sinks.bench import TRUTH, Case, bench, killed_between_commits, read_on, sums_in, until_drained
+from tests.ledger.harness import Crash, Restarter
+from tests.sinks.bench import TRUTH, Case, bench, killed_between_commits, read_on, spark_of, sums_in, until_drained
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.xdist_group("delta")]
 
@@ -115,5 +115,15 @@ def test_killed_between_the_commits(into: str, flush: str, delta: Restarter, sou
     killed_between_commits(case, flush, "table/_delta_log/*.json", source, base)
     finished = delta.run("agent", "v1", source, base, "finish", app=case.app)
     assert finished["outcome"] == "ran", finished["detail"]
+    read_on(delta, case, source, base)
+    assert sums_in(case, base) == TRUTH
+
+
+def test_the_next_version_is_killed_between_the_commits_of_its_first_batch(delta: Restarter, source: Path, tmp_path: Path) -> None:
+    """Delta passes over the batch when it is repeated: its state is what the killed driver's tasks have written."""
+    case, base = Case("delta", "path"), tmp_path
+    drained = delta.run("agent", "v1", source, base, "cut", batches=3, app=case.app)
+    assert drained["outcome"] == "ran", drained["detail"]
+    Crash("Auto", "empty-state-made>table/_delta_log/*.json", (), case.app, spark_of("delta"), "v2").happen(source, base)
     read_on(delta, case, source, base)
     assert sums_in(case, base) == TRUTH

@@ -41,6 +41,8 @@ def discard_pending(files: CheckpointFiles, journal: Journal | None, *, accept_r
         return finish_undo(files, journal)
     if journal is None or journal.over or journal.step is JournalStep.RESTORING or never_fenced(files, journal):
         raise NothingPendingError(f"{files.root}: no drain is under way, so no batch is pending")
+    if journal.given_up:
+        return lift_fence(files, journal if journal.step is JournalStep.SEEDED else seed(files, journal))
     if journal.step >= JournalStep.FLUSHED or flush_committed(files, journal):
         raise NothingPendingError(
             f"{files.root}: the flush of drain {journal.drain_id} is committed, nothing is pending: start any version under the agent, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,13 +17,14 @@ from functools import partial
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, Journal, JournalStep, write_journal
-from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint
+from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, OffsetEntry
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
 
 __all__ = ["EmptyStateError", "NextVersion", "awaits_first_batch", "begin_generation"]
 
 _MADE_IN = f"{DRAIN_FOLDER}/empty-store"
+_STATE_FILE = re.compile(r"/(\d+)\.(?:delta|snapshot|zip|changelog)$")
 _COPIES_AT_ONCE = 8
 _SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The one pinned conf that is about the offset log and not about state: its entries have names for sources, or not."""
@@ -50,6 +52,8 @@ class NextVersion:
         Returns the state stores of a batch with this metadata.
     make_empty
         Makes a store without content below a URI, with these confs.
+    taken
+        Returns whether the sink is known to have taken a batch of this id.
     """
 
     fingerprint: str
@@ -58,6 +62,18 @@ class NextVersion:
     confs: Callable[[], Mapping[str, str]]
     stores: Callable[[str], Sequence[OperatorStores]]
     make_empty: Callable[[Mapping[str, str], str], EmptyStore]
+    taken: Callable[[int], bool]
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """What the first batch of a version finds: log entries by batch id, the watermark after the batch before, its stores."""
+
+    confs: Mapping[str, str]
+    entries: dict[int, OffsetEntry]
+    watermark: int
+    stores: Sequence[OperatorStores]
+    digest: str
 
 
 def awaits_first_batch(files: CheckpointFiles, journal: Journal) -> bool:
@@ -68,53 +84,89 @@ def awaits_first_batch(files: CheckpointFiles, journal: Journal) -> bool:
 def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVersion) -> None:
     """Prepare the first batch of a generation without state; nothing to do once one is committed. Safe to stop anywhere and to repeat.
 
-    State that is there already is of a version that got no further, or a maintenance thread of the generation before uploaded it late;
-    only what was made for this version stays while another start of it is running its first batch.
+    State that is there already is of another version that got no further, or a maintenance thread of the generation before uploaded it
+    late. What an interrupted first batch of this version has written stays: a sink that has taken the batch passes over it when it is
+    repeated, so that no task writes its state again.
 
     Raises
     ------
     EmptyStateError
-        Spark would go on without the initial state that this version hands over, or another version is running its first batch.
+        Spark would go on without the initial state that this version hands over, another version is running its first batch, or the sink
+        has taken that of another version.
     """
     if not awaits_first_batch(files, journal):
         return
     checkpoint, first = Checkpoint(files), journal.first_batch_id
     # A batch that was planned and not committed has no state either, and Spark compares its confs with those of the batch before.
     entries = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.exists(f"offsets/{number}")}
-    pinned = entries[first - 1].metadata.get("conf", {})
-    confs = {**version.confs(), **{name: pinned[name] for name in (_SOURCES,) if name in pinned}}
+    planned = first > 0 and first in entries
+    begun, goes_on = _recognized(journal, version, entries, planned=planned)
+    _refuse_initial_state(begun.stores, first)
+    if version.running():
+        if journal.begun_by == begun.digest:
+            return
+        raise EmptyStateError(
+            "another version is running its first batch there in this driver: stop it, or wait until that batch is committed"
+        )
+    if planned and not goes_on and version.taken(first):
+        raise EmptyStateError(
+            f"another version was interrupted when the sink had taken batch {first}, which would be passed over: start that version until "
+            "the batch is committed, or go back with `python -m spark_drain_agent resume --from archive --discard-newer`"
+        )
+    if checkpoint.newest_commit != first - 1:
+        return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
+    if journal.begun_by and not goes_on:
+        write_journal(files, replace(journal, begun_by=""))
+    if first == 0 and begun.entries.pop(0, None) is not None:
+        _plan_again(files, journal)
+    for number, entry in begun.entries.items():
+        checkpoint.write_offsets(number, entry)
+    checkpoint.write_commit(first - 1, begun.watermark, checkpoint)
+    reached("confs-renewed")
+    if checkpoint.newest_commit != first - 1:
+        return
+    if goes_on:
+        _clear_up_to(files, first)
+    else:
+        files.delete("state")
+    reached("late-state-cleared")
+    if begun.stores:
+        confs = begun.confs
+        _make(files, begun.stores, first, lambda folder: version.make_empty(confs, folder))
+    write_journal(files, replace(journal, begun_by=begun.digest))
+
+
+def _recognized(journal: Journal, version: NextVersion, entries: Mapping[int, OffsetEntry], *, planned: bool) -> tuple[_Beginning, bool]:
+    """Return how a version begins, and whether it is the one that has planned the first batch: then with the confs of that start."""
+    pinned = entries[journal.first_batch_id - 1].metadata.get("conf", {})
+    if planned and journal.begun_by:
+        begun = _beginning(journal, version, entries, pinned)
+        if begun.digest == journal.begun_by:
+            return begun, True
+    kept = {name: pinned[name] for name in (_SOURCES,) if name in pinned}
+    return _beginning(journal, version, entries, {**version.confs(), **kept}), False
+
+
+def _beginning(journal: Journal, version: NextVersion, entries: Mapping[int, OffsetEntry], confs: Mapping[str, str]) -> _Beginning:
+    """Return how a version begins with these pinned confs."""
+    first = journal.first_batch_id
     # What is made otherwise may lag far behind: at the watermark of the version before, its records would be late and dropped.
     same = journal.watermarks in (None, version.watermarks) and (
         len(version.watermarks) < 2 or journal.watermark_policy in ("", confs.get(WATERMARK_POLICY, ""))  # one is one
     )
     watermark = journal.watermark_ms if same else 0
-    entries = {number: entry.with_confs(confs).at(watermark, entry.batch_time_ms) for number, entry in entries.items()}
-    stores = version.stores(json.dumps(entries[first - 1].metadata)) if first > 0 else ()
-    _refuse_initial_state(stores, first)
+    made = {number: entry.with_confs(confs).at(watermark, entry.batch_time_ms) for number, entry in entries.items()}
+    stores = version.stores(json.dumps(made[first - 1].metadata)) if first > 0 else ()
     digest = hashlib.sha256(f"{version.fingerprint}\n{sorted(confs.items())}\n{stores}".encode()).hexdigest()[:32]
-    if version.running():
-        if journal.begun_by == digest:
-            return
-        raise EmptyStateError(
-            "another version is running its first batch there in this driver: stop it, or wait until that batch is committed"
-        )
-    if checkpoint.newest_commit != first - 1:
-        return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
-    if journal.begun_by:
-        write_journal(files, replace(journal, begun_by=""))
-    if first == 0 and entries.pop(0, None) is not None:
-        _plan_again(files, journal)
-    for number, entry in entries.items():
-        checkpoint.write_offsets(number, entry)
-    checkpoint.write_commit(first - 1, watermark, checkpoint)
-    reached("confs-renewed")
-    if checkpoint.newest_commit != first - 1:
-        return
-    files.delete("state")
-    reached("late-state-cleared")
-    if stores:
-        _make(files, stores, first, lambda folder: version.make_empty(confs, folder))
-    write_journal(files, replace(journal, begun_by=digest))
+    return _Beginning(confs, made, watermark, stores, digest)
+
+
+def _clear_up_to(files: CheckpointFiles, version: int) -> None:
+    """Remove the state of the generation before, which has lower versions, and the empty one, to be made again; not that of later ones."""
+    for name in files.below("state"):
+        found = _STATE_FILE.search(name)
+        if found is not None and int(found[1]) <= version:
+            files.delete(name)
 
 
 def _plan_again(files: CheckpointFiles, journal: Journal) -> None:

@@ -94,8 +94,8 @@ def resume(arguments: Sequence[str]) -> int:
     )
     if journal.discarded_ids >= found.first_batch_id:
         print(
-            f"batches {found.first_batch_id} to {journal.discarded_ids} of the newer version are given up, and what they have written stays "
-            "in the sink beside what is processed again: remove it before the next start"
+            f"batches {found.first_batch_id} to {journal.discarded_ids} of the newer version are given up, and what they have written "
+            "stays in the sink beside what is processed again: remove it before the next start"
         )
     return 0
 

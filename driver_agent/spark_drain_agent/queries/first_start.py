@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, awaits_first_batch, begin_generation
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
-from spark_drain_agent.checkpoint.sink_log import SinkLogError, prepare_sink_log
+from spark_drain_agent.checkpoint.sink_log import SinkLogError, logged_batches, prepare_sink_log
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -97,9 +98,14 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         return empty_store(internals, confs, folder)
 
-    version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, lambda: pinned_confs(internals), stores, make_empty)
+    folder, first = tracked.next_sink_folder(), journal.first_batch_id
+
+    def taken(batch_id: int) -> bool:
+        return bool(folder) and batch_id in logged_batches(files.elsewhere(str(folder)))
+
+    confs = partial(pinned_confs, internals)
+    version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, taken)
     try:
-        folder, first = tracked.next_sink_folder(), journal.first_batch_id
         if folder is None and first > 0:
             raise SinkLogError(f"table {tracked.captured.table} does not exist yet, and its files' log cannot begin there: create it first")
         if folder:

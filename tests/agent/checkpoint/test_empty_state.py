@@ -25,7 +25,12 @@ AGGREGATION = OperatorStores(0, "StateStoreSaveExec", 1, ("default",), initial_s
 
 
 def version(
-    files: CheckpointFiles, *stores: OperatorStores, fingerprint: str = "v2", running: bool = False, watermarks: tuple[str, ...] = ()
+    files: CheckpointFiles,
+    *stores: OperatorStores,
+    fingerprint: str = "v2",
+    running: bool = False,
+    watermarks: tuple[str, ...] = (),
+    taken: bool = False,
 ) -> NextVersion:
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         assert confs["a"] == "new"
@@ -40,6 +45,7 @@ def version(
         lambda: {"a": "new", SOURCES: "new"},
         lambda metadata: stores if json.loads(metadata)["conf"]["a"] == "new" else (),
         make_empty,
+        lambda _: taken,
     )
 
 
@@ -151,6 +157,35 @@ def test_a_second_start_leaves_the_state_of_the_first_one_alone(tmp_path: Path) 
     found.files.write("state/0/0/10.delta", "of the batch that is running")
     begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, running=True))
     assert found.files.exists("state/0/0/10.delta")
+
+
+@pytest.mark.parametrize("confs", [{}, {"a": "newer"}], ids=["as before", "other confs of the session"])
+def test_the_state_of_an_interrupted_first_batch_stays(tmp_path: Path, confs: dict[str, str]) -> None:
+    """A sink that has taken the batch passes over it when it is repeated: no task writes its state then."""
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION))
+    found.write_offsets(9, found.offsets(8))
+    found.files.write("state/0/0/10.delta", "of the batch that was interrupted")
+    found.files.write("state/0/0/SSTs/1-0a.sst", "of its snapshot")
+    for late in ("state/0/0/9.snapshot", "state/0/0/8.zip"):
+        found.files.write(late, "uploaded late")
+    again = version(found.files, AGGREGATION, taken=True)
+    for _ in range(2):
+        begin_generation(found.files, journal_in(found), replace(again, confs=lambda: {**again.confs(), **confs}))
+    assert found.files.below("state") == ["state/0/0/10.delta", "state/0/0/9.snapshot", "state/0/0/SSTs/1-0a.sst"]
+    assert found.files.read("state/0/0/9.snapshot") == "nothing"
+
+
+def test_another_version_does_not_repeat_a_batch_that_the_sink_has_taken(tmp_path: Path) -> None:
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION))
+    found.write_offsets(9, found.offsets(8))
+    found.files.write("state/0/0/10.delta", "of the batch that was interrupted")
+    with pytest.raises(EmptyStateError, match="the sink had taken batch 9, which would be passed over: start that version"):
+        begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=True))
+    assert found.files.exists("state/0/0/10.delta")
+    begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3"))
+    assert not found.files.exists("state/0/0/10.delta")
 
 
 def test_another_version_does_not_take_the_state_of_one_that_runs(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from spark_drain_agent.checkpoint.discard import PendingBatchTakenError, discard_pending
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
 from spark_drain_agent.checkpoint.sink_log import SinkLogError, prepare_sink_log
@@ -42,6 +42,27 @@ def test_a_given_up_flush_leaves_no_gap_in_a_file_sinks_log(tmp_path: Path, take
 @pytest.mark.parametrize(("first_batch_id", "first"), [(9, 9), (0, 0)])
 def test_a_given_up_flush_may_have_reached_any_other_sink(tmp_path: Path, first_batch_id: int, first: int) -> None:
     assert _given_up(files_in(tmp_path), replace(GOES_ON, first_batch_id=first_batch_id)) == first
+
+
+@pytest.mark.parametrize("point", ["offsets-cleared", "seeded"])
+def test_a_flush_whose_giving_up_was_interrupted_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """The command may be repeated, as its page says."""
+
+    class KilledError(Exception):
+        pass
+
+    def kill(milestone: str) -> None:
+        if milestone == point:
+            raise KilledError
+
+    files = files_in(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("spark_drain_agent.checkpoint.seed.reached", kill)
+        with pytest.raises(KilledError):
+            _given_up(files, GOES_ON)
+    ended = discard_pending(files, read_journal(files))
+    assert (ended.step, ended.first_batch_id) == (JournalStep.DONE, 9)
+    assert Checkpoint(files).newest_commit == 8
 
 
 def _given_up(files: CheckpointFiles, journal: Journal) -> int:
