@@ -44,6 +44,7 @@ class NoQueries:
     """Stands where the driver has no executors, and has started no query yet."""
 
     stopped = False
+    application_id = "spark-one"
 
     def executors(self) -> list[tuple[str, str]]:
         return []

@@ -40,8 +40,8 @@ LET_DECIDE_SECONDS = 5.0
 """How long a thread of the application lets a drain decide at most; nothing depends on it."""
 _ANSWER_SECONDS = 0.05
 _LOOK_SECONDS = 1.0
-_RUNS: set[str] = set()
-"""Ids of all runs of this process: in local mode the state stores of one outlive its SparkContext."""
+_DRAINED: set[str] = set()
+"""Ids of the SparkContexts of this process that had a drain: in local mode the state stores of one outlive it."""
 
 
 class Agent:
@@ -72,7 +72,6 @@ class Agent:
         self._let_go = False
         self._drain_ended = monotonic()
         self._process = os.getpid()
-        _RUNS.add(identity.run_id)
 
     def begin(self) -> None:
         """Look for a drain before any query can start, then keep watching."""
@@ -102,6 +101,7 @@ class Agent:
                 return
             LOG.info("drain %s: %s", decision.notification.drain_id, decision.assignment.value)
             decided = Drain(self, decision)
+            _DRAINED.add(self.internals.application_id)
             self._drain = decided
             if decision.assignment is Assignment.FORWARD:
                 self.gate.turn(Phase.HELD, decided.concerns)
@@ -193,7 +193,7 @@ class Agent:
         if journal is None:
             return False
         if journal.over:
-            drain_ended = self._drain_ended if journal.application in _RUNS else None
+            drain_ended = self._drain_ended if journal.application in _DRAINED else None
             prepare_first_start(tracked, journal, lambda: self.registry.runs_on(tracked.location), drain_ended)
             return False
         if not journal.being_undone and self._adopt(journal):
