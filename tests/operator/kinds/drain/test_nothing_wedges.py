@@ -19,6 +19,7 @@ from spark_drain_operator.storage.results import Results
 from spark_drain_store import DrainState, QueryReport
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY
+from spark_drain_store.drains import approve_notification
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError
 
 from tests.operator.conftest import World, condition
@@ -468,6 +469,33 @@ def test_a_drain_that_nobody_has_approved_has_no_deadline(world: World, back: bo
     assert "startTime" not in status
     assert status["phase"] == "AwaitingApproval"
     assert world.untouched
+
+
+@pytest.mark.parametrize("left", [None, "garbage"], ids=["lost", "malformed"])
+def test_a_drain_that_is_approved_without_its_report_goes_on(world: World, left: str | None) -> None:
+    """The agent waits for the approval, and writes no other report until then; the time until the approval does not count."""
+    agent, drain_id = world.drain_at(
+        DrainState.ACKNOWLEDGED, "AwaitingApproval", execution="AfterApproval", onTimeout="ForceStop", timeoutSeconds=5
+    )
+    agent.channel.reports.write({drain_id: left})
+    eventually(lambda: "can no longer be read" in world.drain()["status"]["message"], what="it is missed")
+    time.sleep(5)
+    assert "startTime" not in world.drain()["status"]
+    world.patch_drain(spec={"approved": True})
+    told = eventually(lambda: (found := agent.notifications()[drain_id]).approved and found, what="the agent is told")
+    assert (told.deadline - datetime.now(UTC)).total_seconds() > 1
+    agent.drain(drain_id)
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+def test_an_approval_by_the_command_is_not_taken_back(world: World) -> None:
+    agent, drain_id = world.awaiting_approval()
+    approve_notification(agent.channel, drain_id)
+    agent.report(drain_id, DrainState.STOPPING)
+    world.await_phase("Stopping")
+    told = eventually(lambda: (found := agent.notifications()[drain_id]).deadline and found, what="the deadline is told")
+    assert told.approved
 
 
 def test_a_drain_that_was_ended_by_hand_leaves_no_request(world: World) -> None:
