@@ -123,9 +123,12 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     limits = limits_of(spec, status, None, None)
     if kept(limits, report, status.now):
         return None
-    past = status.conditions.is_true(ConditionType.SOURCES_STOPPED)
     now, begun = status.now, bool(status.drain_id)
-    wish = status.withdrawal
+    wish = status.wish
+    past = status.conditions.is_true(ConditionType.SOURCES_STOPPED) or status.withdrawal != wish
+    past = past or (report is not None and report.state.forward_only)
+    if past and wish is not None and wish.phase not in (Phase.TIMED_OUT, Phase.FORCE_STOPPED):
+        wish = None  # it came too late
     if wish is None and deleted and not past:
         wish = Ending(Phase.CANCELLED, Reason.DELETED, message_of(Reason.DELETED))
     elif wish is None and spec.cancel and not past:
@@ -136,7 +139,7 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
         state = "the operator could not look after it"
         message = message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state)
         wish = Ending(Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, message)
-    if wish is None or wish.reason == Reason.WITHDRAWAL_TOO_LATE:
+    if wish is None:
         return None
     if not begun:
         return wish

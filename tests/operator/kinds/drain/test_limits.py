@@ -121,6 +121,26 @@ def test_overdue(wish: dict[str, Any], known: dict[str, Any], deleted: bool, rea
     assert (now.withdrawal is not None) == bool(known), "the wait for the agent begins"
 
 
+@pytest.mark.parametrize("known", [{}, {"withdrawal": WISH, "withdrawal_time": at(-60)}], ids=["not noted", "noted"])
+@pytest.mark.parametrize(
+    ("state", "timeout", "reason"),
+    [
+        (DrainState.STOPPING, 1800, "CancelRequested"),
+        (DrainState.FLUSHING, 1800, ""),
+        (DrainState.DRAINED, 1800, ""),
+        (DrainState.FLUSHING, 50, "DeadlineExceeded"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_not_cancelled_past_the_point_of_no_return(
+    known: dict[str, Any], state: DrainState, timeout: int, reason: str
+) -> None:
+    """The agent was never told, because the request cannot be written; the report is read."""
+    now = status(**BEGUN, **{"withdrawal_time": at(-60), **known})
+    given = report(state, drained_at=at(-1) if state is DrainState.DRAINED else None)
+    ending = limits.overdue(spec(cancel=True, timeout=timeout), now, given, deleted=False)
+    assert (ending.reason if ending is not None else "") == reason
+
+
 @pytest.mark.parametrize(("done", "waits"), [(-51, True), (-49, False)])
 def test_what_was_drained_in_time_is_not_overdue(done: float, waits: bool) -> None:
     known = status(**BEGUN, withdrawal=WISH, withdrawal_time=at(-60))
