@@ -2,7 +2,8 @@
 
 import json
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -469,6 +470,48 @@ def test_a_drain_that_nobody_has_approved_has_no_deadline(world: World, back: bo
     assert "startTime" not in status
     assert status["phase"] == "AwaitingApproval"
     assert world.untouched
+
+
+@contextmanager
+def webhook_away(world: World, resource: str, group: str = "", version: str = "v1") -> Iterator[None]:
+    """Let the API server ask a webhook that does not answer about each change of a resource: it says 500 then."""
+    hooks, name = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", f"away-{world.namespace}"
+    rule = {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"], "resources": [resource]}
+    hook = {
+        "name": "away.example.com",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+        "clientConfig": {"url": "https://127.0.0.1:1/away"},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+        "rules": [rule],
+    }
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    world.client.request("POST", hooks, body={**kind, "metadata": {"name": name}, "webhooks": [hook]})
+    time.sleep(3)  # until it is in force
+    try:
+        yield
+    finally:
+        world.client.request("DELETE", f"{hooks}/{name}")
+
+
+def test_a_webhook_that_is_away_is_told_of_and_holds_no_drain(world: World) -> None:
+    world.drain_at(DrainState.STOPPING, acknowledgeTimeoutSeconds=2)
+    with webhook_away(world, "configmaps"):
+        world.patch_drain(spec={"cancel": True})
+        assert "failed calling webhook" in world.await_condition("Stalled", "ReconcileFailed")["message"]
+        assert succeeded(world.await_phase("Cancelled")) == "CancelRequested"
+    assert world.untouched
+
+
+def test_a_webhook_of_applications_that_is_away_is_told_of(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.REPORTING)
+    with webhook_away(world, "sparkapplications", "sparkoperator.k8s.io", "v1beta2"):
+        agent.drained(drain_id)
+        assert "failed calling webhook" in world.await_condition("Stalled", "ReconcileFailed")["message"]
+        assert ("Warning", "ReconcileFailed") in world.events()
+    world.application.obey_suspend()
+    world.await_phase("Drained")
 
 
 @pytest.mark.parametrize("left", [None, "garbage"], ids=["lost", "malformed"])
