@@ -77,10 +77,11 @@ def next_limit(limits: Limits, now: datetime) -> float | None:
 
 
 def kept(limits: Limits, report: DrainReport | None, now: datetime) -> bool:
-    """Return whether the agent was done before a deadline that has passed since."""
-    if report is None or report.state is not DrainState.DRAINED or limits.deadline is None:
+    """Return whether the agent was done before a deadline that has passed since; a next run may be repeating its last steps."""
+    if report is None or not report.state.forward_only or limits.deadline is None:
         return False
-    return now >= limits.deadline >= (report.drained_at or report.updated_at)
+    done = report.drained_at or (report.updated_at if report.state is DrainState.DRAINED else None)
+    return done is not None and now >= limits.deadline >= done
 
 
 def reached(limits: Limits, drain: DrainPass) -> Ending | None:

@@ -67,6 +67,21 @@ def test_a_deadline_that_was_kept_brings_no_pass_forward(state: str, done: float
 
 
 @pytest.mark.parametrize(
+    ("state", "drained_at", "now", "expected"),
+    [
+        (DrainState.DRAINED, at(5), at(10), True),
+        (DrainState.REPORTING, at(5), at(10), True),  # the next run repeats it
+        (DrainState.REPORTING, at(11), at(12), False),
+        (DrainState.REPORTING, None, at(10), False),
+        (DrainState.STOPPING, at(5), at(10), False),
+        (DrainState.DRAINED, at(5), at(9), False),  # no deadline has passed
+    ],
+)
+def test_what_was_done_before_the_deadline_stays_done(state: DrainState, drained_at: Any, now: Any, expected: bool) -> None:
+    assert limits.kept(limits.Limits(deadline=at(10)), report(state, drained_at=drained_at), now) is expected
+
+
+@pytest.mark.parametrize(
     ("wish", "phase"),
     [
         ({}, "TimedOut"),

@@ -495,6 +495,28 @@ def webhook_away(world: World, resource: str, group: str = "", version: str = "v
         world.client.request("DELETE", f"{hooks}/{name}")
 
 
+@pytest.mark.parametrize("policy", ["Fail", "ForceStop"])
+@pytest.mark.parametrize("repeats", [False, True], ids=["no driver yet", "the next run repeats it"])
+def test_what_was_drained_in_time_waits_for_the_next_run_of_a_driver_that_is_lost(world: World, policy: str, repeats: bool) -> None:
+    """It is lost between the agent's last word and the operator's look."""
+    agent, drain_id = world.drain_at(DrainState.REPORTING, timeoutSeconds=8, onTimeout=policy)
+    world.application.set_state("FAILING")
+    world.application.end_pods()
+    world.application.set_state("PENDING_RERUN")
+    agent.drained(drain_id)
+    world.await_condition("ExecutorsDrained", "DriverUnconfirmed")
+    if repeats:
+        agent.restarted("spark-two", world.application.start("spark-two"))
+        agent.report(drain_id, DrainState.REPORTING)
+    time.sleep(8)
+    assert world.drain()["status"]["phase"] == "Reporting"
+    if not repeats:
+        agent.restarted("spark-two", world.application.start("spark-two"))
+    agent.drained(drain_id)
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
 def test_a_webhook_that_is_away_is_told_of_and_holds_no_drain(world: World) -> None:
     world.drain_at(DrainState.STOPPING, acknowledgeTimeoutSeconds=2)
     with webhook_away(world, "configmaps"):
@@ -525,8 +547,10 @@ def test_a_drain_that_is_approved_without_its_report_goes_on(world: World, left:
     time.sleep(5)
     assert "startTime" not in world.drain()["status"]
     world.patch_drain(spec={"approved": True})
-    told = eventually(lambda: (found := agent.notifications()[drain_id]).approved and found, what="the agent is told")
-    assert (told.deadline - datetime.now(UTC)).total_seconds() > 1
+    eventually(lambda: agent.notifications()[drain_id].approved, what="the agent is told")
+    deadline = agent.notifications()[drain_id].deadline
+    assert deadline is not None
+    assert (deadline - datetime.now(UTC)).total_seconds() > 1
     agent.drain(drain_id)
     world.application.obey_suspend()
     world.await_phase("Drained")
@@ -537,8 +561,8 @@ def test_an_approval_by_the_command_is_not_taken_back(world: World) -> None:
     approve_notification(agent.channel, drain_id)
     agent.report(drain_id, DrainState.STOPPING)
     world.await_phase("Stopping")
-    told = eventually(lambda: (found := agent.notifications()[drain_id]).deadline and found, what="the deadline is told")
-    assert told.approved
+    eventually(lambda: agent.notifications()[drain_id].deadline, what="the deadline is told")
+    assert agent.notifications()[drain_id].approved
 
 
 def test_a_drain_that_was_ended_by_hand_leaves_no_request(world: World) -> None:
