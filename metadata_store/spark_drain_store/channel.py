@@ -75,9 +75,10 @@ def open_channel(location: str) -> Channel:
         if namespace and name and "/" not in name:
             try:
                 from spark_drain_store.configmap import open_config_maps
+
+                requests, reports = open_config_maps(namespace, config_map_names(name, kind or "SparkApplication"))
             except ImportError as error:
                 raise StoreError(f"metadata store {location!r} needs the kubernetes package: install spark-drain[agent]") from error
-            requests, reports = open_config_maps(namespace, config_map_names(name, kind or "SparkApplication"))
             return Channel.over(requests, reports)
     raise StoreError(f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")
 

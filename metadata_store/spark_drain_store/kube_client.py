@@ -54,7 +54,19 @@ def _path(api_version: str, *parts: str) -> str:
 
 
 class ApiUnavailableError(Exception):
-    """The API server did not answer, or asked to come back later; the same request may succeed then."""
+    """The API server did not answer, or asked to come back later; the same request may succeed then.
+
+    Parameters
+    ----------
+    message
+        What happened.
+    status
+        HTTP status code; 0 where there was no answer. With 500 the server is there, and what it asks, such as a webhook, is not.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class ApiError(Exception):
@@ -265,5 +277,5 @@ def _answer(status: int, text: bytes) -> dict[str, Any]:
         return content
     message = str(content.get("message") or text[:200].decode(errors="replace"))
     if status == 429 or status >= 500:
-        raise ApiUnavailableError(f"the Kubernetes API server answered {status}: {message}")
+        raise ApiUnavailableError(f"the Kubernetes API server answered {status}: {message}", status)
     raise ApiError(status, str(content.get("reason") or ""), message)

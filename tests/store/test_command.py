@@ -1,6 +1,7 @@
 """The drain command, run as people run it: a process of its own over a folder."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -237,6 +238,17 @@ def test_a_store_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     refused(
         subprocess.run(argv(f"file:{tmp_path / 'store'}", "write"), capture_output=True, text=True, check=False),
         f"the metadata store {tmp_path / 'store' / 'requests'} cannot be created",
+    )
+
+
+def test_config_maps_without_the_kubernetes_package(tmp_path: Path) -> None:
+    """It is imported where it is used; here a module that cannot be imported stands in its way."""
+    (tmp_path / "kubernetes.py").write_text("raise ModuleNotFoundError(\"No module named 'kubernetes'\", name='kubernetes')\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    words = argv("configmap:default/clicks", "show")
+    refused(
+        subprocess.run(words, capture_output=True, text=True, check=False, env=environment),
+        "metadata store 'configmap:default/clicks' needs the kubernetes package: install spark-drain[agent]",
     )
 
 

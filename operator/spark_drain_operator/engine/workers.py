@@ -47,6 +47,13 @@ def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+def _away(error: BaseException | None) -> bool:
+    """Return whether the API server is away, so that no status can be written either; one that answers 500 is not: a webhook may be."""
+    if isinstance(error, StoreUnavailableError):
+        return error.__cause__ is None or _away(error.__cause__)
+    return isinstance(error, ApiUnavailableError) and error.status != 500
+
+
 class Workers:
     """A fixed number of reconciling threads.
 
@@ -127,7 +134,7 @@ class Workers:
         wait = backoff(failures, conflicts=conflict)
         if not quiet:
             _log.warning("%s: %s; again in %g s", key, _named(error), wait)
-        if not quiet and failures > _QUIET_FAILURES and not isinstance(error, ApiUnavailableError | StoreUnavailableError):
+        if not quiet and failures > _QUIET_FAILURES and not _away(error):
             try:
                 self._tell(key, problem or _named(error))
             except (ApiError, ApiUnavailableError, StoreError) as again:

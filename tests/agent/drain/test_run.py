@@ -37,6 +37,7 @@ class NoSpark:
 
     stopped = False
     jvm_ended = False
+    application_id = "run-2"
 
     def executors(self) -> list[tuple[str, str]]:
         return []

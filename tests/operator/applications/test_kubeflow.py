@@ -82,7 +82,7 @@ def test_what_only_its_own_operator_has_noted_since_does_not_matter(
         body = get(*arguments)
         looked.append(body)
         if len(looked) < 3:
-            application.set_state("UNKNOWN" if len(looked) % 2 else "RUNNING")
+            application.set_state("RUNNING" if len(looked) % 2 else "UNKNOWN")
         return body
 
     monkeypatch.setattr(ApplicationObjects, "get", busy)

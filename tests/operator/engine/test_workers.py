@@ -6,8 +6,15 @@ import time
 import pytest
 from spark_drain_operator.engine.queue import DelayedQueue
 from spark_drain_operator.engine.workers import ObjectKey, Workers, backoff
-from spark_drain_store import ConflictError
+from spark_drain_store import ConflictError, StoreUnavailableError
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError
+
+
+def over_store(error: ApiUnavailableError) -> StoreUnavailableError:
+    """Return the error of a store whose API server has that one."""
+    wrapped = StoreUnavailableError(str(error))
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def test_backoff_grows_to_a_minute() -> None:
@@ -54,6 +61,8 @@ def test_dead_workers_are_noticed() -> None:
         ConflictError("changed"),
         ApiError(409, "Conflict", "changed"),
         ApiError(403, "Forbidden", "no"),
+        ApiUnavailableError("failed calling webhook", 500),
+        over_store(ApiUnavailableError("failed calling webhook", 500)),
         ValueError("defect"),
         AssertionError(),
     ],
@@ -107,13 +116,16 @@ def test_a_few_conflicts_are_not_told_of() -> None:
     assert not told
 
 
-def test_an_api_server_that_is_away_is_not_told_of() -> None:
+@pytest.mark.parametrize("status", [0, 429, 503])
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_api_server_that_is_away_is_not_told_of(status: int, stored: bool) -> None:
+    error = ApiUnavailableError("away", status)
     told: list[str] = []
     passes = threading.Semaphore(0)
 
     def reconcile(_key: ObjectKey) -> float | None:
         passes.release()
-        raise ApiUnavailableError("away")
+        raise over_store(error) if stored else error
 
     queue: DelayedQueue[ObjectKey] = DelayedQueue()
     workers = Workers(queue, reconcile, 1, lambda _, problem: told.append(problem))

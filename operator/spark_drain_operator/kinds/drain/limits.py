@@ -77,10 +77,11 @@ def next_limit(limits: Limits, now: datetime) -> float | None:
 
 
 def kept(limits: Limits, report: DrainReport | None, now: datetime) -> bool:
-    """Return whether the agent was done before a deadline that has passed since."""
-    if report is None or report.state is not DrainState.DRAINED or limits.deadline is None:
+    """Return whether the agent was done before a deadline that has passed since; a next run may be repeating its last steps."""
+    if report is None or not report.state.forward_only or limits.deadline is None:
         return False
-    return now >= limits.deadline >= (report.drained_at or report.updated_at)
+    done = report.drained_at or (report.updated_at if report.state is DrainState.DRAINED else None)
+    return done is not None and now >= limits.deadline >= done
 
 
 def reached(limits: Limits, drain: DrainPass) -> Ending | None:
@@ -123,9 +124,12 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     limits = limits_of(spec, status, None, None)
     if kept(limits, report, status.now):
         return None
-    past = status.conditions.is_true(ConditionType.SOURCES_STOPPED)
     now, begun = status.now, bool(status.drain_id)
-    wish = status.withdrawal
+    wish = status.wish
+    past = status.conditions.is_true(ConditionType.SOURCES_STOPPED) or status.withdrawal != wish
+    past = past or (report is not None and report.state.forward_only)
+    if past and wish is not None and wish.phase not in (Phase.TIMED_OUT, Phase.FORCE_STOPPED):
+        wish = None  # it came too late
     if wish is None and deleted and not past:
         wish = Ending(Phase.CANCELLED, Reason.DELETED, message_of(Reason.DELETED))
     elif wish is None and spec.cancel and not past:
@@ -136,7 +140,7 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
         state = "the operator could not look after it"
         message = message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state)
         wish = Ending(Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, message)
-    if wish is None or wish.reason == Reason.WITHDRAWAL_TOO_LATE:
+    if wish is None:
         return None
     if not begun:
         return wish

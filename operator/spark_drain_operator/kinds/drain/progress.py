@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,6 +18,8 @@ __all__ = ["end_offsets", "fill", "without_offsets"]
 
 _QUERIES, _OFFSETS, _OPERATORS, _WARNINGS, _EXCEPTIONS, _TIMINGS = 32, 16, 32, 16, 50, 32
 _LONG, _PATH = 1024, 2048
+_BYTES = 256 * 1024
+"""Of all queries together, as the API server stores them: etcd takes 1.5 MB, and the keys of lists are there twice."""
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 
 
@@ -72,6 +75,19 @@ def _unique(items: Iterable[dict[str, Any]], key: str) -> list[dict[str, Any]]:
     return list({item[key]: item for item in items if item.get(key)}.values())
 
 
+def _fitting(queries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first queries, as many as the status has room for."""
+    found: list[dict[str, Any]] = []
+    left = _BYTES
+    for query in queries:
+        text = json.dumps(query)
+        left -= len(text) + 5 * sum(text.count(letter) for letter in "<>&")  # six bytes each, as Go writes them
+        if left < 0:
+            break
+        found.append(query)
+    return found
+
+
 def fill(status: DrainStatus, report: DrainReport) -> None:
     """Copy what the agent reports into the status, cut to what the schema takes."""
     drained = sum(query.state == DrainState.DRAINED for query in report.queries)
@@ -92,7 +108,7 @@ def fill(status: DrainStatus, report: DrainReport) -> None:
         }.items()
         if value is not None
     }
-    status.queries = _unique((_query(query) for query in report.queries[:_QUERIES]), "id")
+    status.queries = _fitting(_unique((_query(query) for query in report.queries[:_QUERIES]), "id"))
     status.executor_exceptions = _unique((_exception(item) for item in report.executor_exceptions[:_EXCEPTIONS]), "id")
     measured = [(step[:63], seconds) for step, seconds in list(report.timings.items())[:_TIMINGS] if step and math.isfinite(seconds)]
     timings = [{"step": step, "milliseconds": round(min(max(0.0, seconds), _INT32 / 1000) * 1000)} for step, seconds in measured]

@@ -239,6 +239,24 @@ def test_an_agent_that_gave_up_at_its_deadline(world: World, policy: str, phase:
     agent.await_no_notification()
 
 
+@pytest.mark.parametrize("how", ["cancel", "delete"])
+def test_what_was_cancelled_before_the_deadline_is_not_stopped_by_force(world: World, how: str) -> None:
+    """The agent answers after it, as one does that comes up late."""
+    agent, drain_id = world.drain_at(DrainState.STOPPING, timeoutSeconds=6, onTimeout="ForceStop")
+    if how == "cancel":
+        world.patch_drain(spec={"cancel": True})
+    else:
+        world.delete_drain()
+    agent.await_withdrawn()
+    time.sleep(7)
+    agent.report(drain_id, DrainState.FAILED, reason="DeadlineExceeded", message="the queries run on", withdrawal="Withdrawn")
+    if how == "cancel":
+        assert reason(world.await_phase("Cancelled")) == "CancelRequested"
+    else:
+        eventually(world.drain_is_gone, what="the PipelineDrain is gone")
+    assert world.untouched
+
+
 def test_a_plan_has_its_time_too(world: World) -> None:
     agent = world.run_application()
     drain_id = world.create_drain(execution="PlanOnly", timeoutSeconds=1)

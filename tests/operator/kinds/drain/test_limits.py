@@ -67,6 +67,21 @@ def test_a_deadline_that_was_kept_brings_no_pass_forward(state: str, done: float
 
 
 @pytest.mark.parametrize(
+    ("state", "drained_at", "now", "expected"),
+    [
+        (DrainState.DRAINED, at(5), at(10), True),
+        (DrainState.REPORTING, at(5), at(10), True),  # the next run repeats it
+        (DrainState.REPORTING, at(11), at(12), False),
+        (DrainState.REPORTING, None, at(10), False),
+        (DrainState.STOPPING, at(5), at(10), False),
+        (DrainState.DRAINED, at(5), at(9), False),  # no deadline has passed
+    ],
+)
+def test_what_was_done_before_the_deadline_stays_done(state: DrainState, drained_at: Any, now: Any, expected: bool) -> None:
+    assert limits.kept(limits.Limits(deadline=at(10)), report(state, drained_at=drained_at), now) is expected
+
+
+@pytest.mark.parametrize(
     ("wish", "phase"),
     [
         ({}, "TimedOut"),
@@ -119,6 +134,26 @@ def test_overdue(wish: dict[str, Any], known: dict[str, Any], deleted: bool, rea
     ending = limits.overdue(spec(**wish), now, None, deleted=deleted)
     assert (ending.reason if ending is not None else "") == reason
     assert (now.withdrawal is not None) == bool(known), "the wait for the agent begins"
+
+
+@pytest.mark.parametrize("known", [{}, {"withdrawal": WISH, "withdrawal_time": at(-60)}], ids=["not noted", "noted"])
+@pytest.mark.parametrize(
+    ("state", "timeout", "reason"),
+    [
+        (DrainState.STOPPING, 1800, "CancelRequested"),
+        (DrainState.FLUSHING, 1800, ""),
+        (DrainState.DRAINED, 1800, ""),
+        (DrainState.FLUSHING, 50, "DeadlineExceeded"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_not_cancelled_past_the_point_of_no_return(
+    known: dict[str, Any], state: DrainState, timeout: int, reason: str
+) -> None:
+    """The agent was never told, because the request cannot be written; the report is read."""
+    now = status(**BEGUN, **{"withdrawal_time": at(-60), **known})
+    given = report(state, drained_at=at(-1) if state is DrainState.DRAINED else None)
+    ending = limits.overdue(spec(cancel=True, timeout=timeout), now, given, deleted=False)
+    assert (ending.reason if ending is not None else "") == reason
 
 
 @pytest.mark.parametrize(("done", "waits"), [(-51, True), (-49, False)])

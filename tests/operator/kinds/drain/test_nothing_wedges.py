@@ -2,7 +2,8 @@
 
 import json
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from spark_drain_operator.storage.results import Results
 from spark_drain_store import DrainState, QueryReport
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY
+from spark_drain_store.drains import approve_notification
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError
 
 from tests.operator.conftest import World, condition
@@ -468,6 +470,99 @@ def test_a_drain_that_nobody_has_approved_has_no_deadline(world: World, back: bo
     assert "startTime" not in status
     assert status["phase"] == "AwaitingApproval"
     assert world.untouched
+
+
+@contextmanager
+def webhook_away(world: World, resource: str, group: str = "", version: str = "v1") -> Iterator[None]:
+    """Let the API server ask a webhook that does not answer about each change of a resource: it says 500 then."""
+    hooks, name = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", f"away-{world.namespace}"
+    rule = {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"], "resources": [resource]}
+    hook = {
+        "name": "away.example.com",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+        "clientConfig": {"url": "https://127.0.0.1:1/away"},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+        "rules": [rule],
+    }
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    world.client.request("POST", hooks, body={**kind, "metadata": {"name": name}, "webhooks": [hook]})
+    time.sleep(3)  # until it is in force
+    try:
+        yield
+    finally:
+        world.client.request("DELETE", f"{hooks}/{name}")
+
+
+@pytest.mark.parametrize("policy", ["Fail", "ForceStop"])
+@pytest.mark.parametrize("repeats", [False, True], ids=["no driver yet", "the next run repeats it"])
+def test_what_was_drained_in_time_waits_for_the_next_run_of_a_driver_that_is_lost(world: World, policy: str, repeats: bool) -> None:
+    """It is lost between the agent's last word and the operator's look."""
+    agent, drain_id = world.drain_at(DrainState.REPORTING, timeoutSeconds=8, onTimeout=policy)
+    world.application.set_state("FAILING")
+    world.application.end_pods()
+    world.application.set_state("PENDING_RERUN")
+    agent.drained(drain_id)
+    world.await_condition("ExecutorsDrained", "DriverUnconfirmed")
+    if repeats:
+        agent.restarted("spark-two", world.application.start("spark-two"))
+        agent.report(drain_id, DrainState.REPORTING)
+    time.sleep(8)
+    assert world.drain()["status"]["phase"] == "Reporting"
+    if not repeats:
+        agent.restarted("spark-two", world.application.start("spark-two"))
+    agent.drained(drain_id)
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+def test_a_webhook_that_is_away_is_told_of_and_holds_no_drain(world: World) -> None:
+    world.drain_at(DrainState.STOPPING, acknowledgeTimeoutSeconds=2)
+    with webhook_away(world, "configmaps"):
+        world.patch_drain(spec={"cancel": True})
+        assert "failed calling webhook" in world.await_condition("Stalled", "ReconcileFailed")["message"]
+        assert succeeded(world.await_phase("Cancelled")) == "CancelRequested"
+    assert world.untouched
+
+
+def test_a_webhook_of_applications_that_is_away_is_told_of(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.REPORTING)
+    with webhook_away(world, "sparkapplications", "sparkoperator.k8s.io", "v1beta2"):
+        agent.drained(drain_id)
+        assert "failed calling webhook" in world.await_condition("Stalled", "ReconcileFailed")["message"]
+        assert ("Warning", "ReconcileFailed") in world.events()
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+@pytest.mark.parametrize("left", [None, "garbage"], ids=["lost", "malformed"])
+def test_a_drain_that_is_approved_without_its_report_goes_on(world: World, left: str | None) -> None:
+    """The agent waits for the approval, and writes no other report until then; the time until the approval does not count."""
+    agent, drain_id = world.drain_at(
+        DrainState.ACKNOWLEDGED, "AwaitingApproval", execution="AfterApproval", onTimeout="ForceStop", timeoutSeconds=5
+    )
+    agent.channel.reports.write({drain_id: left})
+    eventually(lambda: "can no longer be read" in world.drain()["status"]["message"], what="it is missed")
+    time.sleep(5)
+    assert "startTime" not in world.drain()["status"]
+    world.patch_drain(spec={"approved": True})
+    eventually(lambda: agent.notifications()[drain_id].approved, what="the agent is told")
+    deadline = agent.notifications()[drain_id].deadline
+    assert deadline is not None
+    assert (deadline - datetime.now(UTC)).total_seconds() > 1
+    agent.drain(drain_id)
+    world.application.obey_suspend()
+    world.await_phase("Drained")
+
+
+def test_an_approval_by_the_command_is_not_taken_back(world: World) -> None:
+    agent, drain_id = world.awaiting_approval()
+    approve_notification(agent.channel, drain_id)
+    agent.report(drain_id, DrainState.STOPPING)
+    world.await_phase("Stopping")
+    eventually(lambda: agent.notifications()[drain_id].deadline, what="the deadline is told")
+    assert agent.notifications()[drain_id].approved
 
 
 def test_a_drain_that_was_ended_by_hand_leaves_no_request(world: World) -> None:

@@ -1,7 +1,9 @@
 """The agent's report in the words of the status."""
 
+import json
 from datetime import UTC, datetime
 
+import pytest
 from spark_drain_operator.kinds.drain import progress
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_store import DrainReport, DrainState, QueryReport
@@ -36,6 +38,20 @@ def test_a_huge_report_is_cut_to_what_the_schema_takes() -> None:
     assert "lastBatchId" not in status.queries[0]
     assert status.progress["executors"] == "9999/10000"
     assert set(progress.end_offsets(report)) == {f"q{number}" for number in range(99)}
+
+
+@pytest.mark.parametrize("letter", ["<", "x", "ü", "\U0001f600", '"', "\\"])
+def test_what_is_reported_fits_into_etcd(letter: str) -> None:
+    """Go writes some letters with six bytes, and a list's keys are in managedFields once more."""
+    offsets = {f"{number:02d}{letter * 1000}": "{}" for number in range(16)}
+    queries = tuple(QueryReport(id=f"q{number}", end_offsets=offsets) for number in range(32))
+    status = DrainStatus(generation=1, now=NOW)
+    progress.fill(status, DrainReport(drain_id="u", runs=("r",), state=DrainState.DRAINED, updated_at=NOW, queries=queries))
+    assert status.queries
+    stored = json.dumps(status.queries).replace("<", r"\u003c")
+    keys = json.dumps([json.dumps(item["source"]).replace("<", r"\u003c") for query in status.queries for item in query["endOffsets"]])
+    assert len(stored) + len(keys) < 1_000_000
+    assert status.progress["queriesTotal"] == 32
 
 
 def test_numbers_and_names_that_the_schema_refuses_do_not_come_into_the_status() -> None:

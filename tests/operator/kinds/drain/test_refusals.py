@@ -82,6 +82,18 @@ def test_an_application_that_does_not_run_ends_the_drain_as_the_policy_says(
     assert state in body["status"]["message"]
 
 
+def test_an_interrupted_drain_whose_report_cannot_be_read_is_not_nothing_to_drain(world: World) -> None:
+    agent, first = world.drain_at(DrainState.FLUSHING)
+    agent.channel.reports.write({first: '{"version": 2}'})
+    world.application.set_state("COMPLETED")
+    world.application.end_pods()
+    world.await_phase("Failed")
+    world.create_drain("second", ifNotRunning="Succeed")
+    message = world.await_phase("Rejected", "second")["status"]["message"]
+    assert first in message
+    assert "its report cannot be read" in message
+
+
 def test_a_drain_that_was_interrupted_half_way_is_not_taken_for_nothing_to_drain(world: World) -> None:
     """The next version would be started in place of the one that alone can complete it."""
     agent = world.run_application()

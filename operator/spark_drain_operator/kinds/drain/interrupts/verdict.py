@@ -75,7 +75,12 @@ def decide(
 
 
 def _given_up(spec: DrainSpec, status: DrainStatus, report: DrainReport) -> Ending | None:
-    """Return how a drain ends whose agent has given up at the deadline; nothing is stopped by force before that of the operator's clock."""
+    """Return how a drain ends whose agent has given up at the deadline; nothing is stopped by force before that of the operator's clock.
+
+    A wish from before the deadline stays, however late the agent answers it.
+    """
+    if status.wish is not None and status.wish.phase is not Phase.TIMED_OUT:
+        return status.wish
     message = report.message or "the agent gave up at the deadline"
     deadline = limits_of(spec, status, None, report).deadline
     if not spec.stops_by_force or deadline is None:

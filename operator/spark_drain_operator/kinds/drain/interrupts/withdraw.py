@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from spark_drain_store import DrainReport, WithdrawalAnswer
+from spark_drain_store import DrainReport, DrainState, WithdrawalAnswer
 
 from spark_drain_operator.applications.protocol import current_driver
+from spark_drain_operator.clock import later
 from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting
 from spark_drain_operator.engine.status import Ending
-from spark_drain_operator.kinds.drain.limits import Limits, give_up_at, kept, limits_of, reached
+from spark_drain_operator.kinds.drain.limits import PATIENCE_SECONDS, Limits, give_up_at, kept, limits_of, reached
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import SPEC_CHANGED_TOO_EARLY, ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import DrainSpec
@@ -99,11 +100,15 @@ def decide(
 
 
 def _drained_in_time(drain: DrainPass, limits: Limits) -> bool:
-    """Whether the agent was done before the deadline, and only the operator is late."""
+    """Whether the agent was done before the deadline, and only the operator is late, or the next run of a driver that was lost then."""
     report = drain.report
-    if report is None or not kept(limits, report, drain.now):
+    if report is None or limits.deadline is None or not kept(limits, report, drain.now):
         return False
-    return bool(drain.unreadable) or confirm_executors.objection(drain, report) is None
+    if report.state is DrainState.DRAINED:
+        found = None if drain.unreadable else confirm_executors.objection(drain, report)
+        if found is None or found[0] is Reason.EXECUTORS_UNACCOUNTED:
+            return found is None
+    return drain.now < later(limits.deadline, PATIENCE_SECONDS)
 
 
 def _not_running(drain: DrainPass) -> Ending | None:

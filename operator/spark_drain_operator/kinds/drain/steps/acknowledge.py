@@ -10,6 +10,7 @@ from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
 from spark_drain_operator.kinds.drain.limits import acknowledge_by
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Reason, message_of
+from spark_drain_operator.kinds.drain.steps import approve
 
 __all__ = ["run", "seconds_left"]
 
@@ -26,8 +27,8 @@ def run(drain: DrainPass) -> Outcome:
         status.set(ConditionType.ACKNOWLEDGED, "True", Reason.AGENT_ANSWERED, message_of(Reason.AGENT_ANSWERED, run=", ".join(report.runs)))
         return DONE
     if status.answered or status.conditions.is_true(ConditionType.ACKNOWLEDGED):
-        if drain.may_be_committed or not drain.spec.awaits_approval:
-            status.start_time = status.start_time or drain.now  # so that it has a deadline
+        if drain.forward_only or not drain.spec.awaits_approval:  # it has a deadline, and the agent may wait for its approval
+            approve.start_clock(drain, told=not drain.forward_only and drain.spec.execution != "PlanOnly")
         return Waiting(drain.settings.resync_seconds, "the agent's report can no longer be read; waiting for the next one")
     until = acknowledge_by(drain.spec, status.notification_time, current_driver(drain.application))
     message = message_of(

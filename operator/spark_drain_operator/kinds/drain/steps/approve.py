@@ -12,7 +12,7 @@ from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import Phase
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 
-__all__ = ["Go", "decide", "run"]
+__all__ = ["Go", "decide", "run", "start_clock"]
 
 
 class Go(Enum):
@@ -34,7 +34,7 @@ def decide(spec: DrainSpec, report: DrainReport) -> Go:
 
 
 def run(drain: DrainPass) -> Outcome:
-    """Start the clock of timeoutSeconds and tell the agent; a changed timeout is told again."""
+    """Carry the plan out as soon as somebody has approved it."""
     report, status = drain.report, drain.status
     assert report is not None
     match decide(drain.spec, report):
@@ -46,10 +46,16 @@ def run(drain: DrainPass) -> Outcome:
         case Go.ASK:
             return Waiting(drain.settings.resync_seconds, f"planned {len(report.queries)} queries; set spec.approved to carry out the plan")
         case Go.GO:
-            status.start_time = status.start_time or drain.now
-            if not report.state.beyond_return:
-                drain.update_notification(
-                    deadline=later(status.start_time, drain.spec.timeout),
-                    approved=drain.spec.approved,
-                )
+            start_clock(drain, told=not report.state.beyond_return)
     return DONE
+
+
+def start_clock(drain: DrainPass, *, told: bool) -> None:
+    """Start the clock of timeoutSeconds and tell the agent; a changed timeout is told again, an approval is never taken back."""
+    status, notification = drain.status, drain.notification
+    status.start_time = status.start_time or drain.now
+    if told and notification is not None:
+        drain.update_notification(
+            deadline=later(status.start_time, drain.spec.timeout),
+            approved=drain.spec.approved or notification.approved,
+        )

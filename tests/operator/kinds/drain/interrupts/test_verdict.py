@@ -108,6 +108,30 @@ def test_verdict(wish: dict[str, Any], known: DrainStatus, seen: Application | N
     assert (None if ending is None else (ending.phase, ending.reason)) == expected
 
 
+@pytest.mark.parametrize("reason", ["DeadlineExceeded", "BatchStillRunning"])
+@pytest.mark.parametrize("policy", ["Fail", "ForceStop"])
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (CANCEL, (Phase.CANCELLED, Reason.CANCEL_REQUESTED)),
+        (Ending(Phase.FAILED, Reason.SPEC_CHANGED, ""), (Phase.FAILED, Reason.SPEC_CHANGED)),
+    ],
+)
+def test_a_wish_that_is_answered_after_the_deadline_stays(asked: Ending, expected: Any, policy: str, reason: str) -> None:
+    """The agent's own deadline passes while it comes up."""
+    known = status(**ACTIVE, start_time=at(-60), withdrawal=asked)
+    ending = verdict.decide(spec(on_timeout=policy, timeout=60), known, RUNNING, report(DrainState.FAILED, reason=reason))
+    assert ending is not None
+    assert (ending.phase, ending.reason) == expected
+
+
+def test_a_wish_for_the_deadline_ends_with_what_the_agent_says() -> None:
+    asked = Ending(Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, "the agent was at Stopping")
+    given = report(DrainState.FAILED, reason="BatchStillRunning", message="still running: batch 7")
+    ending = verdict.decide(spec(timeout=60), status(**ACTIVE, start_time=at(-60), withdrawal=asked), RUNNING, given)
+    assert ending == Ending(Phase.TIMED_OUT, Reason.BATCH_STILL_RUNNING, "still running: batch 7")
+
+
 def test_an_agent_whose_clock_is_ahead_has_nobody_stopped_by_force() -> None:
     given = report(DrainState.FAILED, reason="DeadlineExceeded", message="undone", updated_at=at(1860))
     ending = verdict.decide(spec(on_timeout="ForceStop"), status(**ACTIVE, start_time=NOW), RUNNING, given)
