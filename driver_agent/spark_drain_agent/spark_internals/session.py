@@ -120,6 +120,18 @@ class SparkInternals:
         java_context: Any = self.context._jsc  # None once PySpark has stopped it
         return java_context is None or bool(java_context.sc().isStopped())
 
+    def ends_with(self, holder: SparkSession | SparkContext) -> bool:
+        """Return whether to stop this session or context stops the SparkContext behind this session, as far as is known."""
+        context = holder.sparkContext if isinstance(holder, SparkSession) else holder
+        java_context: Any = getattr(context, "_jsc", None)  # it is not there where the context could not be made
+        own: Any = self.context._jsc
+        if java_context is None or own is None:
+            return False
+        try:
+            return bool(java_context.sc() == own.sc()) and not own.sc().isStopped()
+        except JavaError:
+            return True  # such as a connection that is gone
+
     @property
     def jvm_ended(self) -> bool:
         """Whether Spark's JVM is gone: the one that this process has started, or the one that has started it (spark-submit)."""
