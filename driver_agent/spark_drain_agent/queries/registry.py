@@ -57,7 +57,7 @@ class QueryRegistry:
     def prune(self) -> None:
         """Forget what matters no more: an application may start queries for as long as it runs."""
         found = self.all()
-        pasts = [_past(item) for item in found]  # asks Spark: not under the lock
+        pasts = _pasts(found)  # asks Spark: not under the lock
         over = {id(item) for item, is_over in zip(found, forgotten(pasts), strict=True) if is_over}
         with self._lock:
             self._tracked = [item for item in self._tracked if id(item) not in over]
@@ -76,6 +76,16 @@ class QueryRegistry:
             return list(self._tracked)
 
 
-def _past(tracked: TrackedQuery) -> Past:
-    standing = tracked.standing()
-    return Past(standing, tracked.captured.query_name, tracked.location, standing is not Standing.FINISHED or tracked.keeps_state)
+def _pasts(queries: list[TrackedQuery]) -> list[Past]:
+    standings = [(tracked, tracked.standing()) for tracked in queries]
+    failed = any(standing is Standing.FAILED and _nameless(tracked) for tracked, standing in standings)  # only then digests are worth it
+    return [_past(tracked, standing, tracked.fingerprint if failed and _nameless(tracked) else "") for tracked, standing in standings]
+
+
+def _nameless(tracked: TrackedQuery) -> bool:
+    return tracked.location is None and not tracked.captured.query_name
+
+
+def _past(tracked: TrackedQuery, standing: Standing, digest: str) -> Past:
+    keeps_state = standing is not Standing.FINISHED or tracked.keeps_state
+    return Past(standing, tracked.captured.query_name, tracked.location, keeps_state, digest, tracked.forgotten)
