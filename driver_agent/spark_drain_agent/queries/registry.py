@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from spark_drain_agent.queries.standing import Past, Standing, forgotten
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 
 __all__ = ["QueryRegistry"]
 
@@ -14,9 +15,16 @@ _MOST_EXPECTED = 20
 
 
 class QueryRegistry:
-    """The queries that matter to a drain, by the order of their start; safe to use from several threads."""
+    """The queries that matter to a drain, by the order of their start; safe to use from several threads.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    starts_in_flight
+        Returns the queries that are being started now.
+    """
+
+    def __init__(self, starts_in_flight: Callable[[], list[TrackedQuery]] = list) -> None:
+        self._starts_in_flight = starts_in_flight
         self._lock = threading.Lock()
         self._tracked: list[TrackedQuery] = []
         self._expected: list[TrackedQuery] = []
@@ -42,15 +50,20 @@ class QueryRegistry:
                 self._expected = [*self._expected, tracked][-_MOST_EXPECTED:]
 
     def _found(self, tracked: TrackedQuery) -> bool:
-        with self._lock:
-            others = list(self._tracked)
+        """Look for the query among those that run; one that may be another start's as well is not taken."""
         try:
-            query = tracked.internals.started_by(tracked.captured, tracked.location, {other.run_id for other in others})
-        except JavaError:  # such as a connection that is gone
+            found = tracked.internals.started_like(tracked.captured, tracked.location)  # first: what it finds is in flight, or known, next
+            if not found or any(tracked.is_like(other) for other in self._starts_in_flight()):
+                return tracked.query is not None
+            with self._lock:
+                others = list(self._tracked)
+            known = {other.run_id for other in others}
+            unknown = [query for query in found if str(query.runId) not in known]
+        except (*JavaError, UnsupportedSparkError):  # such as a connection that is gone
             return False
         with self._lock:
-            if query is not None and tracked.query is None:
-                tracked.query = query
+            if len(unknown) == 1 and tracked.query is None:
+                tracked.query = unknown[0]
                 self._tracked.append(tracked)
         return tracked.query is not None
 
