@@ -93,6 +93,12 @@ class Gate:
             return self._leaving
 
     @property
+    def leaving(self) -> bool:
+        """Whether Spark is being stopped or the program ends, and no drain can hold that any more."""
+        with self._changed:
+            return self._leaving
+
+    @property
     def held_since(self) -> float:
         """When a drain last came to its point of no return, by the monotonic clock."""
         with self._changed:

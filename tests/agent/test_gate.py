@@ -107,3 +107,12 @@ def test_turns_tell_whether_a_phase_came_and_went() -> None:
     gate.turn(Phase.DECIDING)
     gate.turn(Phase.OPEN)
     assert gate.turns == before + 2
+
+
+def test_no_drain_holds_a_program_that_leaves() -> None:
+    gate = Gate()
+    gate.turn(Phase.DECIDING)
+    assert not gate.leaving
+    assert gate.leave()
+    assert gate.leaving
+    assert not gate.hold(lambda: True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from spark_drain_store import DrainOptions, DrainState, QueryReport, reasons
 
@@ -40,6 +41,7 @@ _NOT_IN_PLACE = (
     "waits until the application has started its queries: until a thread awaits one, or none was started for {seconds:g} s "
     f"({START.name}); a loop that starts one short query after the other can be drained only where it awaits them"
 )
+_LEAVING = "the application is stopping Spark, or ends: nothing can be drained any more, and the queries read on until then"
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,8 @@ class BeforeCommit:
                 look_again(self._host.channel, self._request, self._keep_waiting)
                 if not any(target.stopped for target in self._targets) and gate.hold(lambda known=known: self._known() == known):  # type: ignore[misc]
                     break
+                if gate.leaving:
+                    self._wait_for_the_end()
                 self._wait_for_starts()
         except BaseException as error:
             self._thaw(self._targets)
@@ -237,6 +241,16 @@ class BeforeCommit:
             executors=executors,
             stopped_before=planned.selection.stopped_before,
         )
+
+    def _wait_for_the_end(self) -> NoReturn:
+        """Give the queries back until the application has ended, which may be later than it seems."""
+        self._thaw(self._targets)
+        self._targets = ()
+        self._host.gate.turn(Phase.OPEN)
+        LOG.warning("drain %s: %s", self._request.drain_id, _LEAVING)
+        self._reporter.change(message=_LEAVING)
+        while True:
+            self._pause()
 
     def _known(self) -> tuple[TrackedQuery, ...]:
         return tuple(item for item in self._host.registry.all() if self._concerns(item))

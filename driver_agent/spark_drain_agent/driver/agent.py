@@ -62,7 +62,7 @@ class Agent:
         self.channel = channel
         self.identity = identity
         self.gate = Gate()
-        self.registry = QueryRegistry()
+        self.registry = QueryRegistry(self.gate.starts_in_flight)
         self.held = HeldQueries(self)
         self._recoveries = Recoveries()
         self._drain: Drain | None = None

@@ -77,7 +77,7 @@ def _hold_before(holder: type, name: str, current: Callable[[], Agent | None]) -
     @functools.wraps(stop)
     def held(self: Any) -> None:
         agent = current()
-        if agent is not None and not is_agent():
+        if agent is not None and not is_agent() and agent.internals.ends_with(self):  # else it was stopped before: that ends nothing
             if agent.keeps_driver and in_callback():
                 agent.stop_later(lambda: stop(self))
                 return

@@ -21,6 +21,7 @@ __all__ = ["hook_queries"]
 
 _SLICE_SECONDS = 0.5
 _SHORTEST_SECONDS = 0.001
+"""Java counts milliseconds: less is 0 to it."""
 _ENDED_SECONDS = 60
 _LONGEST_SECONDS = 2**63 / 1000
 """That Java takes, as milliseconds."""
@@ -51,19 +52,22 @@ class _Slices:
 
     def __init__(self, timeout: float | None) -> None:
         self._deadline = None if timeout is None else monotonic() + timeout
+        self._first = True
 
     def of(self, seconds: float) -> float:
         """Return so many seconds, or what is left if that is less."""
         return seconds if self._deadline is None else max(0.0, min(seconds, self._deadline - monotonic()))
 
     def next(self) -> float:
-        """Return how many seconds to wait at most; 0 or less when time is up."""
-        return _SLICE_SECONDS if self._deadline is None else min(_SLICE_SECONDS, self._deadline - monotonic())
+        """Return how many seconds to wait at most; 0 or less when time is up, but not before the first look."""
+        left = _SLICE_SECONDS if self._deadline is None else min(_SLICE_SECONDS, self._deadline - monotonic())
+        first, self._first = self._first, False
+        return max(left, _SHORTEST_SECONDS) if first else left
 
 
 def _needs_no_wait(timeout: float | None) -> bool:
     """Return whether PySpark refuses this timeout, or does not wait at all."""
-    return timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < _LONGEST_SECONDS)
+    return timeout is not None and not (isinstance(timeout, (int, float)) and _SHORTEST_SECONDS <= timeout < _LONGEST_SECONDS)
 
 
 def _raise(failure: StreamingQueryException | None) -> None:

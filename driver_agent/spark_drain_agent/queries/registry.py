@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from spark_drain_agent.queries.standing import Past, Standing, forgotten
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 
 __all__ = ["QueryRegistry"]
 
@@ -14,9 +15,16 @@ _MOST_EXPECTED = 20
 
 
 class QueryRegistry:
-    """The queries that matter to a drain, by the order of their start; safe to use from several threads."""
+    """The queries that matter to a drain, by the order of their start; safe to use from several threads.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    starts_in_flight
+        Returns the queries that are being started now.
+    """
+
+    def __init__(self, starts_in_flight: Callable[[], list[TrackedQuery]] = list) -> None:
+        self._starts_in_flight = starts_in_flight
         self._lock = threading.Lock()
         self._tracked: list[TrackedQuery] = []
         self._expected: list[TrackedQuery] = []
@@ -42,22 +50,27 @@ class QueryRegistry:
                 self._expected = [*self._expected, tracked][-_MOST_EXPECTED:]
 
     def _found(self, tracked: TrackedQuery) -> bool:
-        with self._lock:
-            others = list(self._tracked)
+        """Look for the query among those that run; one that may be another start's as well is not taken."""
         try:
-            query = tracked.internals.started_by(tracked.captured, tracked.location, {other.run_id for other in others})
-        except JavaError:  # such as a connection that is gone
+            found = tracked.internals.started_like(tracked.captured, tracked.location)  # first: what it finds is in flight, or known, next
+            if not found or any(tracked.is_like(other) for other in self._starts_in_flight()):
+                return tracked.query is not None
+            with self._lock:
+                others = list(self._tracked)
+            known = {other.run_id for other in others}
+            unknown = [query for query in found if str(query.runId) not in known]
+        except (*JavaError, UnsupportedSparkError):  # such as a connection that is gone
             return False
         with self._lock:
-            if query is not None and tracked.query is None:
-                tracked.query = query
+            if len(unknown) == 1 and tracked.query is None:
+                tracked.query = unknown[0]
                 self._tracked.append(tracked)
         return tracked.query is not None
 
     def prune(self) -> None:
         """Forget what matters no more: an application may start queries for as long as it runs."""
         found = self.all()
-        pasts = [_past(item) for item in found]  # asks Spark: not under the lock
+        pasts = _pasts(found)  # asks Spark: not under the lock
         over = {id(item) for item, is_over in zip(found, forgotten(pasts), strict=True) if is_over}
         with self._lock:
             self._tracked = [item for item in self._tracked if id(item) not in over]
@@ -76,6 +89,16 @@ class QueryRegistry:
             return list(self._tracked)
 
 
-def _past(tracked: TrackedQuery) -> Past:
-    standing = tracked.standing()
-    return Past(standing, tracked.captured.query_name, tracked.location, standing is not Standing.FINISHED or tracked.keeps_state)
+def _pasts(queries: list[TrackedQuery]) -> list[Past]:
+    standings = [(tracked, tracked.standing()) for tracked in queries]
+    failed = any(standing is Standing.FAILED and _nameless(tracked) for tracked, standing in standings)  # only then digests are worth it
+    return [_past(tracked, standing, tracked.fingerprint if failed and _nameless(tracked) else "") for tracked, standing in standings]
+
+
+def _nameless(tracked: TrackedQuery) -> bool:
+    return tracked.location is None and not tracked.captured.query_name
+
+
+def _past(tracked: TrackedQuery, standing: Standing, digest: str) -> Past:
+    keeps_state = standing is not Standing.FINISHED or tracked.keeps_state
+    return Past(standing, tracked.captured.query_name, tracked.location, keeps_state, digest, tracked.forgotten)

@@ -39,21 +39,28 @@ class Past:
         Its checkpoint folder; None for a temporary one.
     keeps_state
         Whether its plan has state, of a query that has run to its end.
+    digest
+        What tells the version of a query without name and checkpoint, of which nothing else is equal when it is started again; else "".
+    acknowledged
+        Whether the application asked, after its end, to be told no more of such.
     """
 
     standing: Standing
     name: str
     location: str | None
     keeps_state: bool = True
+    digest: str = ""
+    acknowledged: bool = False
 
 
 def forgotten(queries: Sequence[Past]) -> list[bool]:
     """Return of each query, oldest first, whether it matters no more.
 
     A query is superseded by a later one on its checkpoint. One that failed or was stopped is so by a later one of its name too, wherever
-    that has its checkpoint. One that ran to its end matters no more with a temporary checkpoint, which went with it, or without state,
-    unless it is the newest one; with state it does, whatever names others have: what is open in it is to be emitted. Of those that the
-    application has stopped only the newest few are worth mentioning.
+    that has its checkpoint. One that failed with a temporary checkpoint, of which nothing can be drained, matters no more either once
+    the application has acknowledged that, or started it again. One that ran to its end matters no more with a temporary checkpoint,
+    which went with it, or without state, unless it is the newest one; with state it does, whatever names others have: what is open in
+    it is to be emitted. Of those that the application has stopped only the newest few are worth mentioning.
     """
     return [
         (query.standing in (Standing.FINISHED, Standing.FAILED, Standing.STOPPED) and _is_over(query, queries[index + 1 :]))
@@ -67,4 +74,10 @@ def _is_over(query: Past, later: Sequence[Past]) -> bool:
         return query.location is None or (not query.keeps_state and bool(later))
     if query.standing is Standing.STOPPED and len(later) >= _MENTIONED:
         return True
+    if query.standing is Standing.FAILED and query.location is None and _is_settled(query, later):
+        return True
     return bool(query.name) and any(other.name == query.name for other in later)
+
+
+def _is_settled(query: Past, later: Sequence[Past]) -> bool:
+    return query.acknowledged or (bool(query.digest) and any((other.name, other.digest) == ("", query.digest) for other in later))

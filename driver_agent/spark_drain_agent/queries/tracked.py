@@ -83,6 +83,12 @@ class TrackedQuery:
         """Spark's id of this run of the query, "" where a drain kept it from starting."""
         return str(self.query.runId) if self.query is not None else ""
 
+    def is_like(self, other: TrackedQuery) -> bool:
+        """Return whether another query has the same name, checkpoint and plan, so that what runs may be either."""
+        if other is self or (self.captured.query_name, self.location) != (other.captured.query_name, other.location):
+            return False
+        return self.internals.same_plan(self.captured, other.captured)
+
     @property
     def ended(self) -> bool:
         """Whether the query ran and has ended."""

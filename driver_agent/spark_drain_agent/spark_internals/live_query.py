@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ __all__ = ["LiveQuery", "state_rows"]
 _JOIN_MS = 200
 _LOCK_MS = 200
 _FRAMES = 16
+_RANDOM_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def state_rows(query: StreamingQuery) -> tuple[int, ...]:
@@ -86,14 +88,25 @@ class LiveQuery:
 
         Spark does so with a folder that it chose itself, unless spark.sql.streaming.checkpointLocation says where to.
         """
+        field = self._deletion()
+        before = bool(field.get(self._execution))
+        field.set(self._execution, delete)
+        return before
+
+    def _deletion(self) -> Any:
         holder = self._execution.getClass()
         while holder.getSimpleName() != "StreamExecution":
             holder = holder.getSuperclass()
         field = holder.getDeclaredField("deleteCheckpointOnStop")
         field.setAccessible(True)
-        before = bool(field.get(self._execution))
-        field.set(self._execution, delete)
-        return before
+        return field
+
+    def chosen_checkpoint(self, default_folder: str) -> bool:
+        """Return whether Spark chose the checkpoint folder itself: a temporary one, or one with a random name in the default folder."""
+        if bool(self._deletion().get(self._execution)):
+            return True
+        folder, _, name = self._internals.qualified(self.checkpoint_root).rpartition("/")
+        return bool(default_folder) and folder == default_folder.rstrip("/") and _RANDOM_NAME.fullmatch(name) is not None
 
     @property
     def sink(self) -> LiveSink:

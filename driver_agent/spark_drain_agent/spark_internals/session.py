@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -119,6 +119,18 @@ class SparkInternals:
         """Whether the SparkContext was stopped, so that nothing runs in it any more."""
         java_context: Any = self.context._jsc  # None once PySpark has stopped it
         return java_context is None or bool(java_context.sc().isStopped())
+
+    def ends_with(self, holder: SparkSession | SparkContext) -> bool:
+        """Return whether to stop this session or context stops the SparkContext behind this session, as far as is known."""
+        context = holder.sparkContext if isinstance(holder, SparkSession) else holder
+        java_context: Any = getattr(context, "_jsc", None)  # it is not there where the context could not be made
+        own: Any = self.context._jsc
+        if java_context is None or own is None:
+            return False
+        try:
+            return bool(java_context.sc() == own.sc()) and not own.sc().isStopped()
+        except JavaError:
+            return True  # such as a connection that is gone
 
     @property
     def jvm_ended(self) -> bool:
@@ -290,25 +302,37 @@ class SparkInternals:
     def _executions(self) -> list[Any]:
         return list(self.session._jsparkSession.sharedState().activeStreamingQueries().values())
 
-    def started_by(self, captured: CapturedWriter, location: str | None, known_runs: Container[str]) -> StreamingQuery | None:
-        """Return a handle on the query that a start has begun which raised an exception all the same, or None.
+    def started_like(self, captured: CapturedWriter, location: str | None) -> list[StreamingQuery]:
+        """Return handles on the queries that run as if a writer had started them, whether or not its start has returned.
 
         One that was interrupted goes on without a handle, and StreamingQueryManager.startQuery then takes it out of its session's list.
 
         Parameters
         ----------
         captured, location
-            The writer whose start has raised, and its checkpoint folder; None for a temporary one.
-        known_runs
-            Run ids of the queries that have handles.
+            The writer, and its checkpoint folder; None for a temporary one.
         """
         plan = captured.dataset.queryExecution().analyzed()
-        for execution in self._executions():
-            if str(execution.runId()) in known_runs or not execution.analyzedPlan().fastEquals(plan):
-                continue  # another start's: each DataFrame has a plan of its own
-            if location is None or self.qualified(execution.resolvedCheckpointRoot()) == location:
-                return captured.python_query(execution)
-        return None
+        return [
+            captured.python_query(execution)
+            for execution in self._executions()
+            if str(execution.name() or "") == captured.query_name
+            and execution.analyzedPlan().fastEquals(plan)
+            and self._is_at(execution, location)
+        ]
+
+    def _is_at(self, execution: Any, location: str | None) -> bool:
+        if location is None:
+            return LiveQuery(self, execution).chosen_checkpoint(self._default_folder())
+        return self.qualified(execution.resolvedCheckpointRoot()) == location
+
+    def _default_folder(self) -> str:
+        base = self.session_conf("spark.sql.streaming.checkpointLocation")
+        return self.qualified(base) if base else ""
+
+    def same_plan(self, one: CapturedWriter, other: CapturedWriter) -> bool:
+        """Return whether two writers have one plan: those of one DataFrame do."""
+        return bool(one.dataset.queryExecution().analyzed().fastEquals(other.dataset.queryExecution().analyzed()))
 
     def is_active(self, query: StreamingQuery) -> bool:
         """Return whether a query runs, whatever the application is told."""

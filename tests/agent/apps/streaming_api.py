@@ -120,6 +120,15 @@ def await_with_a_timeout(folder: Path) -> Any:
 
 
 @case
+def await_less_than_a_millisecond(folder: Path) -> Any:
+    tiny: Any = 1e-9
+    query = endless().writeStream.format("noop").start()
+    running = failure(lambda: query.awaitTermination(tiny)), failure(lambda: spark.streams.awaitAnyTermination(tiny))
+    query.stop()
+    return running, failure(lambda: query.awaitTermination(tiny)), failure(lambda: spark.streams.awaitAnyTermination(tiny))
+
+
+@case
 def await_with_a_clock_that_stands_still(folder: Path) -> Any:
     query = endless().writeStream.format("noop").start()
     with mock.patch("time.monotonic", return_value=0.0), mock.patch("time.time", return_value=0.0):

@@ -68,6 +68,32 @@ def test_a_failure_matters_where_the_query_is_asked_for(warm: Warm, tmp_path: Pa
     assert ids_in(tmp_path / "out") == exactly(feed.ids)
 
 
+@pytest.mark.parametrize("what", ["started again", "acknowledged"])
+def test_a_query_without_name_and_checkpoint_that_failed_fails_no_drain(warm: Warm, tmp_path: Path, what: str) -> None:
+    """It keeps nothing that could be drained, once the application has started it again or asked to be told no more of it."""
+    broken = tmp_path / "broken"
+    feed = Feed(tmp_path / "input")
+    feed.add(2)
+    broken.touch()
+
+    def show(batch: DataFrame, batch_id: int) -> None:
+        if broken.exists():
+            break_at_once(batch, batch_id)
+
+    dashboard = read(warm.session, tmp_path).writeStream.foreachBatch(show)
+    query = dashboard.start()
+    eventually(lambda: not query.isActive and query.exception() is not None, "the query to fail")
+    start(warm, tmp_path, "orders").processAllAvailable()
+    assert failed(warm)[0] == "QueryFailed"
+    if what == "acknowledged":
+        warm.session.streams.resetTerminated()
+    else:
+        broken.unlink()
+        dashboard.trigger(availableNow=True).start().awaitTermination()
+    assert [query["name"] for query in warm.drain()["queries"]] == ["orders"]
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
+
+
 def test_runs_of_a_bounded_query_are_one_target(warm: Warm, tmp_path: Path) -> None:
     """A job that runs for what is available, again and again, sometimes on a new checkpoint: only its newest run is drained."""
     feed = Feed(tmp_path / "input")

@@ -344,6 +344,40 @@ def test_a_query_runs_although_a_signal_handler_ended_the_call_of_its_start(
     assert names(warm.drain()) == {"child"}
 
 
+@pytest.mark.parametrize("temporary", [False, True])
+def test_a_start_that_fails_does_not_take_another_start_of_the_same_data_for_its_own(
+    warm: Warm, tmp_path: Path, feed: Feed, temporary: bool
+) -> None:
+    """Two sinks of one DataFrame are started side by side, and the one for debugging cannot be."""
+    begins, go_on = threading.Event(), threading.Event()
+    data = read(warm.session, tmp_path)
+    good = data.writeStream.foreachBatch(to_files(tmp_path / "out/good"))
+    if not temporary:
+        good = good.queryName("good").option("checkpointLocation", str(tmp_path / "checkpoints/good"))
+
+    def linger(name: str | None) -> None:
+        begins.set()
+        go_on.wait(60)
+
+    with listening(warm.session, linger):
+        starting = Started(good.start)
+        try:
+            assert begins.wait(60)
+            with pytest.raises(Exception, match="nosuch"):
+                data.writeStream.format("nosuch").start()
+            if not temporary:
+                with pytest.raises(Exception, match="already active"):
+                    data.writeStream.format("noop").queryName("good").start()
+        finally:
+            go_on.set()
+        query = starting.result()
+    query.processAllAvailable()
+    assert [item.captured.source for item in warm.agent.registry.all()] == ["foreachBatch"]
+    options = {"checkpoint__policy": "Keep"} if temporary else {}
+    assert len(warm.drain(**options)["queries"]) == 1
+    assert ids_in(tmp_path / "out/good") == exactly(feed.ids)
+
+
 def test_a_start_that_fails_changes_nothing_for_the_query_that_runs_there(warm: Warm, tmp_path: Path, feed: Feed) -> None:
     start(warm.session, tmp_path, "one").processAllAvailable()
     other = warm.session.newSession()

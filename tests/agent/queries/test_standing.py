@@ -35,6 +35,15 @@ def test_what_is_kept(queries: list[tuple[Standing, str, str | None]], kept: lis
     assert [index for index, is_over in enumerate(over) if not is_over] == kept
 
 
+def test_a_failure_with_a_temporary_checkpoint_matters_until_it_is_started_again_or_acknowledged() -> None:
+    failed, told = Past(FAILED, "", None, digest="x"), Past(FAILED, "a", None, acknowledged=True)
+    assert forgotten([failed, Past(RUNS, "", None, digest="x")]) == [True, False]
+    assert forgotten([failed, Past(RUNS, "", None, digest="y")]) == [False, False]
+    assert forgotten([Past(FAILED, "", None), Past(RUNS, "", None)]) == [False, False]
+    assert forgotten([told]) == [True]
+    assert forgotten([Past(FAILED, "a", "x", acknowledged=True)]) == [False], "what it had read is in its checkpoint"
+
+
 def test_what_is_kept_of_many() -> None:
     """An application may start one short query after the other, each with a checkpoint of its own."""
     finished = [Past(FINISHED, "", f"x{number}", keeps_state=number % 50 == 0) for number in range(100)]
