@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 from spark_drain_store.kube_client import ApiError
 
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
+from spark_drain_operator.clock import read_time
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.pods import PodName, PodPhases
 
@@ -54,6 +56,14 @@ def _digest(spec: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:32]
 
 
+def _changed(metadata: Mapping[str, Any]) -> datetime | None:
+    if metadata["generation"] == 1:
+        return None
+    managers = metadata.get("managedFields") or []
+    times = [read_time(item.get("time")) for item in managers if "f:spec" in (item.get("fieldsV1") or {}) and not item.get("subresource")]
+    return max(filter(None, times), default=None)
+
+
 def _said(value: Any) -> Any:
     """Return a value without what its operator's webhook adds and means nothing."""
     if isinstance(value, dict):
@@ -94,6 +104,7 @@ class KubeflowAdapter:
             uid=body["metadata"]["uid"],
             version=body["metadata"]["resourceVersion"],
             generation=body["metadata"]["generation"],
+            spec_changed=_changed(body["metadata"]),
             spec_digest=_digest(body.get("spec") or {}),
             deleted=bool(body["metadata"].get("deletionTimestamp")),
             state=state,

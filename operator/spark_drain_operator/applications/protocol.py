@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
 
@@ -54,6 +55,8 @@ class Application:
         Which object; another one of the same name is another application.
     version, generation
         Its resourceVersion and that of its spec: they guard what is decided on it.
+    spec_changed
+        When its spec was changed last, as far as its fields' managers tell; None where it never was.
     spec_digest
         Of its spec without what its own operator ignores while it runs, and `suspend`: another one is another version.
     deleted
@@ -72,6 +75,7 @@ class Application:
     uid: str
     version: str
     generation: int
+    spec_changed: datetime | None
     spec_digest: str
     deleted: bool
     state: str

@@ -45,6 +45,8 @@ class DriverPod:
         Whether it is being deleted.
     running_since
         When its container started last, or None.
+    created
+        When the pod was made.
     """
 
     name: str
@@ -53,6 +55,7 @@ class DriverPod:
     phase: str
     terminating: bool
     running_since: datetime | None
+    created: datetime
 
     @property
     def alive(self) -> bool:
@@ -135,4 +138,5 @@ def _driver(item: Mapping[str, Any]) -> DriverPod:
         phase=status.get("phase", "Pending"),
         terminating=bool(metadata.get("deletionTimestamp")),
         running_since=max(starts) if starts else None,
+        created=parse_time(metadata["creationTimestamp"]),
     )

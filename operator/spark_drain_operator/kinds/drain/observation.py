@@ -9,6 +9,7 @@ from typing import Any
 from spark_drain_store import DrainNotification, DrainReport, DrainState
 
 from spark_drain_operator.applications.protocol import Application, ApplicationAdapter, current_driver
+from spark_drain_operator.clock import later
 from spark_drain_operator.kinds.drain.messages import Messages
 from spark_drain_operator.kinds.drain.reasons import ConditionType
 from spark_drain_operator.kinds.drain.spec import DrainSpec
@@ -18,6 +19,10 @@ from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.pods import DriverPod
 
 __all__ = ["DrainPass"]
+
+_ACTS_WITHIN_SECONDS = 60
+_EARLIER = "earlier"
+"""In the place of the digest of a spec that nobody has seen."""
 
 
 @dataclass(kw_only=True)
@@ -138,11 +143,17 @@ class DrainPass:
             if self._is_next(driver):
                 status.next_run_id = driver.run_id
             else:
-                status.seen_run_id, status.spec_digest, status.next_run_id = driver.run_id, application.spec_digest, ""
+                digest = _EARLIER if self._started_earlier(application, driver) else application.spec_digest
+                status.seen_run_id, status.spec_digest, status.next_run_id = driver.run_id, digest, ""
         digest = application.spec_digest if application is not None and self.resumed else ""
         # Each change gives the application's own operator the time to act on it.
         if digest != status.changed_digest or (digest and status.changed_time is None):
             status.changed_digest, status.changed_time = digest, self.now if digest else None
+
+    def _started_earlier(self, application: Application, driver: DriverPod) -> bool:
+        """Whether the spec was changed after the driver was made, and the application's own operator may not have acted on that yet."""
+        changed = application.spec_changed
+        return changed is not None and driver.created < changed and self.now < later(changed, _ACTS_WITHIN_SECONDS)
 
     def _is_next(self, driver: DriverPod) -> bool:
         """Whether a driver was started with another spec than the one the request was for, or is not the only run that is meant.
@@ -154,7 +165,9 @@ class DrainPass:
         over = drained or self.complete or status.forced or status.scale_down_time is not None
         if over and status.next_run_id:
             return True  # also when its change was reverted
-        other_run = bool(self.spec.run_id) and driver.run_id not in ("", self.spec.run_id) and not self.may_be_committed
+        # The request of an operator that was killed before it had noted what it was for.
+        meant = self.spec.run_id or (not status.spec_digest and self.notification is not None and self.notification.run_id)
+        other_run = bool(meant) and driver.run_id not in ("", meant) and not self.may_be_committed
         return self.begun and (self.changed or other_run)
 
     @property

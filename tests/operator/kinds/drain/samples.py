@@ -25,14 +25,14 @@ def status(**fields: Any) -> DrainStatus:
 
 
 def driver(run_id: str = "one", phase: str = "Running", *, terminating: bool = False, uid: str = "") -> DriverPod:
-    return DriverPod("app-driver", uid or f"uid-{run_id}", run_id, phase, terminating, NOW if phase == "Running" else None)
+    return DriverPod("app-driver", uid or f"uid-{run_id}", run_id, phase, terminating, NOW if phase == "Running" else None, NOW)
 
 
 def application(
     state: str = "RUNNING", *drivers: DriverPod, suspend: bool = False, uid: str = "app-uid", activity: Activity | None = None
 ) -> Application:
     return Application(
-        "app", uid, "1", 1, "digest", False, state, activity or activity_of(state, suspend_requested=suspend), suspend, drivers
+        "app", uid, "1", 1, None, "digest", False, state, activity or activity_of(state, suspend_requested=suspend), suspend, drivers
     )
 
 

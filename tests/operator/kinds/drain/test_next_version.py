@@ -9,6 +9,7 @@ from spark_drain_operator.clock import format_time, now
 from spark_drain_store import DrainState
 
 from tests.operator.conftest import World, condition
+from tests.support.apiserver import DRAINS
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -406,3 +407,43 @@ def scaled_down(body: dict[str, Any]) -> str:
     found = condition(body, "ScaledDown")
     assert found is not None
     return str(found["reason"])
+
+
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+def test_a_next_version_that_was_applied_just_before_the_first_look_is_left_alone(world: World, after: str) -> None:
+    """As by one `kubectl apply` of drain and application: its own operator has not ended the driver of the version before yet."""
+    agent = world.run_application()
+    time.sleep(1.1)  # times of the API server are whole seconds
+    world.application.change(image="next")
+    drain_id = world.create_drain(afterDrain=after)
+    agent.await_notification()
+    agent.report(drain_id, DrainState.ACKNOWLEDGED)
+    world.await_phase("Acknowledged")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.report(drain_id, DrainState.WITHDRAWN)
+    assert condition(world.await_phase("Failed"), "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize("state", [None, DrainState.STOPPING], ids=["unanswered", "stopping"])
+def test_a_next_version_after_an_operator_that_was_killed_before_its_first_status(own_world: World, state: DrainState | None) -> None:
+    world = own_world
+    world.operator.start()
+    agent = world.run_application()
+    drain_id = world.create_drain()
+    agent.await_notification()
+    eventually(lambda: world.drain().get("status", {}).get("notification"), what="the first status")
+    world.operator.kill()
+    body = world.drain()
+    body["status"] = {"observedGeneration": -1}  # as if it had not been written
+    world.client.request("PUT", f"{DRAINS.format(world.namespace)}/drain/status", body=body)
+    if state is not None:
+        agent.report(drain_id, state)
+    world.application.change(image="next")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    world.operator.start()
+    eventually(lambda: all(asked.withdrawn for asked in agent.notifications().values()), what="the request is withdrawn")
+    if state is not None:
+        agent.report(drain_id, DrainState.WITHDRAWN)
+    assert condition(world.await_phase("Failed"), "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]
+    assert not world.application.suspended
