@@ -420,6 +420,7 @@ def test_a_next_version_that_was_applied_just_before_the_first_look_is_left_alon
     agent.report(drain_id, DrainState.ACKNOWLEDGED)
     world.await_phase("Acknowledged")
     agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.await_withdrawn()
     agent.report(drain_id, DrainState.WITHDRAWN)
     assert condition(world.await_phase("Failed"), "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]
     assert not world.application.suspended

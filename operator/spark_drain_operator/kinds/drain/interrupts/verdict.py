@@ -8,6 +8,7 @@ from spark_drain_operator.applications.protocol import Application
 from spark_drain_operator.clock import format_time, later
 from spark_drain_operator.engine.outcome import DONE, Ended, Outcome
 from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.kinds.drain.interrupts.withdraw import superseded
 from spark_drain_operator.kinds.drain.limits import limits_of
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ENDED_TOO_EARLY, GAVE_UP_TOO_EARLY, ConditionType, Phase, Reason, message_of
@@ -62,7 +63,9 @@ def decide(
             return _given_up(spec, status, report)
         return Ending(Phase.FAILED, report.reason or Phase.FAILED, report.message or "the agent could not carry out the drain")
     if report.state is DrainState.WITHDRAWN:
-        return status.wish or Ending(Phase.CANCELLED, Reason.WITHDRAWN, message_of(Reason.WITHDRAWN))
+        # The wish may have been told to the agent, and the status that names it not have been written.
+        wish = status.wish or superseded(spec, status.next_run_id, committed=False)
+        return wish or Ending(Phase.CANCELLED, Reason.WITHDRAWN, message_of(Reason.WITHDRAWN))
     if not over or report.state is DrainState.DRAINED:
         return None
     if report.state.forward_only or status.conditions.is_true(ConditionType.SOURCES_STOPPED):

@@ -98,6 +98,7 @@ RUNNING = application("RUNNING", driver())
             report(DrainState.WITHDRAWN),
             (Phase.CANCELLED, Reason.CANCEL_REQUESTED),
         ),
+        ({}, status(**ACTIVE, next_run_id="two"), RUNNING, report(DrainState.WITHDRAWN), (Phase.FAILED, Reason.SPEC_CHANGED)),
         ({}, status(**ACTIVE), application("FAILED"), report(DrainState.FLUSHING), (Phase.FAILED, Reason.APPLICATION_ENDED)),
         ({}, status(**ACTIVE), application("FAILED"), report(DrainState.DRAINED), None),
         ({}, status(**ACTIVE), application("PENDING_RERUN"), report(DrainState.FLUSHING), None),
