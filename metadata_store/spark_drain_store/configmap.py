@@ -45,7 +45,7 @@ class ConfigMapStore:
         try:
             return _snapshot(self._client.request("GET", self._path))
         except ApiError as error:
-            if error.status == 404:
+            if error.absent:
                 return Snapshot(version="", entries={})
             raise self._refused("read", error) from error
         except ApiUnavailableError as error:
@@ -60,7 +60,7 @@ class ConfigMapStore:
                 try:
                     return self._patch(changes, if_version)
                 except ApiError as error:
-                    if error.status != 404:
+                    if not error.absent:
                         raise
                     if if_version is not None:
                         raise ConflictError(f"ConfigMap {self._namespace}/{self._name} has been deleted: read it again") from error

@@ -88,6 +88,11 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
 
+    @property
+    def absent(self) -> bool:
+        """Whether the API server says that there is no such object: a 404 of a proxy, or for a kind that is not served, says nothing."""
+        return self.status == 404 and self.reason == "NotFound"
+
 
 class WatchStream:
     """The events of one watch request; `close` from another thread ends the iteration."""

@@ -25,9 +25,17 @@ class ApplicationObjects:
         try:
             return self._client.request("GET", self._path(api_version, plural, namespace, name))
         except ApiError as error:
-            if error.status == 404:
+            if error.absent or (error.status == 404 and not self._served(api_version)):
                 return None
             raise
+
+    def _served(self, api_version: str) -> bool:
+        """Ask again where a 404 may be of a proxy: the API server answers without words for a group that it does not serve."""
+        try:
+            self._client.request("GET", f"/apis/{api_version}")
+        except ApiError as error:
+            return error.status != 404
+        return True
 
     def patch(self, api_version: str, plural: str, namespace: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Merge changes into the object and return what the server stored."""
@@ -43,5 +51,5 @@ class ApplicationObjects:
                 body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": dict(preconditions), "propagationPolicy": "Background"},
             )
         except ApiError as error:
-            if error.status != 404:
+            if not error.absent:
                 raise

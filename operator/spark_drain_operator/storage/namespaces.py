@@ -22,7 +22,7 @@ class Namespaces:
         except ApiError as error:
             if error.status == 403:
                 return False
-            if error.status == 404:
+            if error.absent:
                 return True
             raise
         return bool(metadata.get("deletionTimestamp"))

@@ -58,7 +58,7 @@ class OwnObjects:
         try:
             return self._client.request("GET", self._path(namespace, name))
         except ApiError as error:
-            if error.status == 404:
+            if error.absent:
                 return None
             raise
 
@@ -90,7 +90,7 @@ class OwnObjects:
                 body={**body, "status": dict(status)},
             )
         except ApiError as error:
-            if error.status == 404:
+            if error.absent:
                 return None
             raise
 
@@ -114,7 +114,7 @@ class OwnObjects:
         try:
             return self._client.request("PATCH", self._path(metadata["namespace"], metadata["name"]), body=patch, content_type=JSON_PATCH)
         except ApiError as error:
-            if error.status == 404:
+            if error.absent:
                 return None
             raise
 

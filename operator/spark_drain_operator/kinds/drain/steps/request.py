@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 
 from spark_drain_store import DrainNotification, DrainReport
 from spark_drain_store.channel import config_map_names
 
 from spark_drain_operator.applications.protocol import current_driver
+from spark_drain_operator.clock import later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.messages import make_room
 from spark_drain_operator.kinds.drain.observation import DrainPass
@@ -21,6 +23,8 @@ __all__ = ["Action", "Decision", "blocking", "decide", "removed", "run"]
 
 
 _POLL_SECONDS = 2.0
+_SUSPENDED_WITHIN_SECONDS = 60
+_AT_THE_DEADLINE = (Reason.DEADLINE_EXCEEDED, Reason.BATCH_STILL_RUNNING)
 
 
 class Action(Enum):
@@ -44,15 +48,18 @@ class Decision:
 
 
 def blocking(
-    notifications: Mapping[str, DrainNotification], reports: Mapping[str, DrainReport], drain_id: str
+    notifications: Mapping[str, DrainNotification], reports: Mapping[str, DrainReport], drain_id: str, now: datetime
 ) -> tuple[DrainNotification, bool] | None:
     """Return another drain's notification that must go first, and whether it is only a plan.
 
-    One whose report says Drained still counts: its application is about to be scaled down.
+    One whose report says Drained still counts: its application is about to be scaled down. So does one that its agent has given up
+    before its deadline, by a clock of its own: at the deadline it may be stopped by force.
     """
     for other in notifications.values():
         report = reports.get(other.drain_id)
-        if other.drain_id != drain_id and (report is None or not report.state.given_up):
+        to_come = other.deadline is not None and now < later(other.deadline, _SUSPENDED_WITHIN_SECONDS)
+        over = report is not None and report.state.given_up and not (to_come and report.reason in _AT_THE_DEADLINE)
+        if other.drain_id != drain_id and not over:
             return other, other.options.get("execution") == "PlanOnly"
     return None
 
@@ -65,6 +72,7 @@ def decide(
     written_before: bool,
     driver: DriverPod | None,
     other_driver_alive: bool,
+    now: datetime,
 ) -> Decision:
     """Return what to do about the notification.
 
@@ -80,12 +88,14 @@ def decide(
         The driver that runs or is about to.
     other_driver_alive
         Whether an older driver has not ended yet.
+    now
+        Time of the pass.
     """
     mine = notifications.get(drain_id)
     if mine is None and written_before:
         return Decision(Action.REMOVED)
     if mine is None:
-        found = blocking(notifications, reports, drain_id)
+        found = blocking(notifications, reports, drain_id, now)
         if found is not None:
             return Decision(Action.WAIT_FOR_PLAN if found[1] else Action.BLOCKED, found[0].drain_id)
         return Decision(Action.WRITE if driver is not None else Action.WAIT_FOR_DRIVER)
@@ -110,6 +120,7 @@ def run(drain: DrainPass) -> Outcome:
         written_before=bool(status.drain_id),
         driver=driver,
         other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
+        now=drain.now,
     )
     match decision.action:
         case Action.BLOCKED:
