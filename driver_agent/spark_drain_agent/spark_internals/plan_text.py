@@ -77,12 +77,12 @@ class PlanText:
         return f"{attribute.name()} {self._number(int(attribute.exprId().id()))}"
 
     def _lines(self, plan: Any, depth: int) -> Iterator[str]:
-        yield f"{' ' * depth}{self._line(plan)}"
+        name = str(plan.nodeName())
+        yield f"{' ' * depth}{self._line(name, plan)}"
         output = _texts(plan.output())
         self._columns |= {*output}
         yield str([self._column(column) for column in output])
-        yield from _given(self._internals, plan)
-        name = str(plan.nodeName())
+        yield from _given(self._internals, name, plan)
         if _RUNS_CODE.search(name) or (name not in _KNOWN_LEAVES and plan.children().isEmpty()):
             self.self_contained = False
         expressions = plan.expressions()
@@ -96,9 +96,8 @@ class PlanText:
             if with_functions:
                 yield from self._functions(expression)
 
-    def _line(self, plan: Any) -> str:
-        name = str(plan.nodeName())  # the options of streaming sources come separately
-        if name == "StreamingRelation":
+    def _line(self, name: str, plan: Any) -> str:
+        if name == "StreamingRelation":  # the options of streaming sources come separately
             return f"{name} {plan.sourceName()}"
         if name == "StreamingRelationV2":
             if str(plan.table().getClass().getName()).startswith(_PYTHON_SOURCES):
@@ -136,9 +135,8 @@ class PlanText:
         return any(plan_or_expression.containsPattern(pattern) for pattern in self._with_functions)
 
 
-def _given(internals: SparkInternals, leaf: Any) -> Iterator[str]:
-    """Yield what a source of a plan was given to read with, or the rows that a plan carries."""
-    name = str(leaf.nodeName())
+def _given(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]:
+    """Yield what a source of a plan, of this node's name, was given to read with, or the rows that a plan carries."""
     if name == "LocalRelation":
         yield hashlib.sha256(str(leaf.data().mkString(_BETWEEN)).encode()).hexdigest()
     else:
