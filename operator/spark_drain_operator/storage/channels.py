@@ -31,7 +31,7 @@ class Channels:
             try:
                 body = self._client.request("GET", objects_path("v1", namespace, "configmaps", name))
             except ApiError as error:
-                if error.status != 404:
+                if not error.absent:
                     raise
                 continue
             owners = [owner["uid"] for owner in body["metadata"].get("ownerReferences") or [] if owner["kind"] == kind]
