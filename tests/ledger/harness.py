@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,11 @@ EVENTS = 600
 FILES = 8
 
 
-def write_events(folder: Path) -> None:
-    """Write the input: events 0..599, three seconds apart with some disorder within a file."""
-    folder.mkdir()
+def write_events(folder: Path, files: Iterable[int] = range(FILES)) -> None:
+    """Write the input: of events 0..599, three seconds apart with some disorder within a file, those of such files."""
+    folder.mkdir(exist_ok=True)
     per_file = EVENTS // FILES
-    for number in range(FILES):
+    for number in files:
         ids = list(range(number * per_file, (number + 1) * per_file))
         ids = ids[1::2] + ids[::2]
         lines = [

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]  # pyarrow ships no types
 
-from tests.ledger.harness import EXACT, Crash, Ledger, Restarter, copy
+from tests.ledger.harness import EXACT, FILES, Crash, Ledger, Restarter, copy, write_events
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -55,9 +55,19 @@ MOMENTS = [
 
 
 @pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """All of the input but what comes in after the crash."""
+    folder = tmp_path / "input"
+    write_events(folder, range(FILES - 1))
+    return folder
+
+
+@pytest.fixture
 def base(crash: Crash, source: Path, tmp_path: Path) -> Path:
-    """The folder that a crash left."""
-    return crash.happen(source, tmp_path / "killed")
+    """The folder that a crash left; there is more to read then, without which plain Spark would not yet look for the state."""
+    killed = crash.happen(source, tmp_path / "killed")
+    write_events(source, [FILES - 1])
+    return killed
 
 
 @pytest.mark.parametrize("crash", POINTS, ids=str)
