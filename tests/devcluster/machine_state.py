@@ -6,10 +6,13 @@ from pathlib import Path
 
 from devcluster.embedded.cgroups import hierarchies
 
+ANOTHER_TESTS_DISK = "spark-drain-test"
+
 
 def mounts() -> set[str]:
-    """Mount points, without the ids that change from read to read."""
-    return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    """Mount points, without the ids that change from read to read, and without the disk that a test beside this one fills."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return {line.split()[4] for line in lines if f" {ANOTHER_TESTS_DISK} " not in line}
 
 
 def cgroups(name: str) -> set[str]:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from spark_drain_agent.drain import after_commit
 from spark_drain_store import DrainState, reasons
 
+from tests.devcluster.machine_state import ANOTHER_TESTS_DISK
 from tests.semantics.warm import Application, Batches, Event, Input, read_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -28,7 +29,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.fail("making a small filesystem needs root: run the tests with -k 'not can_write', or as root")
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "spark-drain-test", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", ANOTHER_TESTS_DISK, disk], check=True)
     yield disk
     subprocess.run(["umount", "--lazy", disk], check=True)
 
