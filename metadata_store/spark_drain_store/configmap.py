@@ -39,11 +39,12 @@ class ConfigMapStore:
         self._closed = threading.Event()
         self._streams: set[WatchStream] = set()
         self._streams_lock = threading.Lock()
+        self._owners: list[dict[str, Any]] = []
 
     def read(self) -> Snapshot:
         """See `MetadataStore.read`."""
         try:
-            return _snapshot(self._client.request("GET", self._path))
+            return self._seen(self._client.request("GET", self._path))
         except ApiError as error:
             if error.absent:
                 return Snapshot(version="", entries={})
@@ -87,17 +88,18 @@ class ConfigMapStore:
         body: dict[str, Any] = {"data": dict(changes)}
         if if_version is not None:
             body["metadata"] = {"resourceVersion": if_version}
-        return _snapshot(self._client.request("PATCH", self._path, body=body, content_type=MERGE_PATCH)).version
+        return self._seen(self._client.request("PATCH", self._path, body=body, content_type=MERGE_PATCH)).version
 
     def _create(self, changes: Mapping[str, str | None]) -> str:
         body = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": self._name, "labels": MANAGED_BY},
+            # One that went with its owner is not made again for another of that name: the garbage collector takes it.
+            "metadata": {"name": self._name, "labels": MANAGED_BY, "ownerReferences": self._owners},
             "data": {key: value for key, value in changes.items() if value is not None},
         }
         try:
-            return _snapshot(self._client.request("POST", self._collection, body=body)).version
+            return self._seen(self._client.request("POST", self._collection, body=body)).version
         except ApiError as error:
             if error.status == 409:
                 raise ConflictError(f"ConfigMap {self._namespace}/{self._name} exists already: read it again") from error
@@ -131,7 +133,7 @@ class ConfigMapStore:
         except ApiUnavailableError as error:
             raise StoreUnavailableError(str(error)) from error
         items = listed.get("items") or []
-        snapshot = _snapshot(items[0]) if items else Snapshot(version="", entries={})
+        snapshot = self._seen(items[0]) if items else Snapshot(version="", entries={})
         return snapshot, str(listed["metadata"]["resourceVersion"])
 
     def _next_event(self, start: str, since: str, remaining: float) -> Snapshot | None:
@@ -156,7 +158,7 @@ class ConfigMapStore:
                 return None
             for event in stream:
                 if event.get("type") in ("ADDED", "MODIFIED"):
-                    snapshot = _snapshot(event["object"])
+                    snapshot = self._seen(event["object"])
                     if snapshot.version != since:
                         return snapshot
                 elif event.get("type") == "DELETED" and since:
@@ -168,6 +170,11 @@ class ConfigMapStore:
             with self._streams_lock:
                 self._streams.discard(stream)
             stream.close()
+
+    def _seen(self, config_map: Mapping[str, Any]) -> Snapshot:
+        metadata = config_map["metadata"]
+        self._owners = [{key: owner[key] for key in _OF_AN_OWNER} for owner in metadata.get("ownerReferences") or []]
+        return Snapshot(version=str(metadata["resourceVersion"]), entries=dict(config_map.get("data") or {}))
 
     def close(self) -> None:
         """See `MetadataStore.close`; the client stays open for others."""
@@ -182,8 +189,8 @@ class ConfigMapStore:
         return StoreError(f"the API server refused to {verb} ConfigMap {self._namespace}/{self._name}: {error}{hint}")
 
 
-def _snapshot(config_map: Mapping[str, Any]) -> Snapshot:
-    return Snapshot(version=str(config_map["metadata"]["resourceVersion"]), entries=dict(config_map.get("data") or {}))
+_OF_AN_OWNER = ("apiVersion", "kind", "name", "uid")
+"""The rest of a reference asks for rights on the owner."""
 
 
 def open_config_maps(namespace: str, names: tuple[str, str]) -> tuple[MetadataStore, MetadataStore]:

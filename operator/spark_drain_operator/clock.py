@@ -21,7 +21,7 @@ def format_time(time: datetime) -> str:
 
 def parse_time(text: str) -> datetime:
     """Read RFC 3339; raises ValueError for another form, and for a time outside the years 1 to 9999 in UTC."""
-    time = datetime.fromisoformat(text)
+    time = datetime.fromisoformat(text.upper())  # RFC 3339 allows "t" and "z", ISO 8601 does not
     try:
         return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except OverflowError as error:

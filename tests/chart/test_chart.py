@@ -156,6 +156,34 @@ def test_the_agent_gets_only_what_it_needs(helm: str) -> None:
     assert [(subject["name"], subject["namespace"]) for subject in binding["subjects"]] == [("spark", "one"), ("other", "one")]
 
 
+def test_names_of_digits_are_texts(helm: str) -> None:
+    """Tenants are often numbered."""
+    names = (
+        "fullnameOverride",
+        "nameOverride",
+        "serviceAccount.name",
+        "priorityClassName",
+        "agentNamespaces[0].namespace",
+        "argocd.namespace",
+    )
+    settings = [f"{name}=123" for name in (*names, "agentNamespaces[0].serviceAccounts[0]", "watchNamespaces[0]")]
+    digits = [argument for setting in settings for argument in ("--set-string", setting)]
+    for scope in ("Cluster", "Namespaces"):
+        objects = rendered(helm, *digits, "--set", f"rbac.scope={scope},argocd.customizations=true")
+        for each in objects:
+            named = [each["metadata"], *each.get("subjects", ()), *([each["roleRef"]] if "roleRef" in each else ())]
+            assert all(isinstance(value, str) for one in named for value in (one["name"], one.get("namespace", "")))
+            assert all(isinstance(value, str) for value in each["metadata"].get("labels", {}).values())
+        (pod,) = [each["spec"]["template"]["spec"] for each in of_kind(objects, "Deployment")]
+        assert (pod["serviceAccountName"], pod["priorityClassName"]) == ("123", "123")
+
+
+@pytest.mark.parametrize("name", ["a" * 62 + "--b", "a" * 61 + "---" + "b" * 20])
+def test_names_that_are_cut_end_well(helm: str, name: str) -> None:
+    (deployment,) = of_kind(rendered(helm, "--set", f"fullnameOverride={name}"), "Deployment")
+    assert deployment["metadata"]["name"] in {"a" * 62, "a" * 61}
+
+
 def test_user_roles_are_aggregated_unless_switched_off(helm: str) -> None:
     def aggregated(*arguments: str) -> int:
         return sum("aggregate-to" in json.dumps(role["metadata"]["labels"]) for role in of_kind(rendered(helm, *arguments), "ClusterRole"))
@@ -168,6 +196,7 @@ def test_user_roles_are_aggregated_unless_switched_off(helm: str) -> None:
     ("arguments", "name"),
     [
         (("--set", "imgae.tag=dev"), "imgae"),
+        (("--set", "serviceAccount.name=a' || true || 'b"), "serviceAccount"),
         (("--set", "image.pullPolicy=Sometimes"), "pullPolicy"),
         (("--set", "operator.workers=0"), "workers"),
         (("--set", "agentNamespaces[0].namespace=one"), "serviceAccounts"),

@@ -1,5 +1,6 @@
 """What the API server accepts and refuses, and in which words; asked, not simulated."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import yaml
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError
 
 from tests.support.apiserver import DRAINS, ROOT, ApiServer, drain_body
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SIDE_OUTPUT = {"policy": "SideOutput", "sideOutput": {"path": "s3a://bucket/incomplete"}}
 POD = {"apiVersion": "v1", "kind": "Pod", "name": "driver"}
 APACHE = {"apiVersion": "spark.apache.org/v1", "kind": "SparkApplication", "name": "app"}
@@ -154,6 +157,40 @@ def test_a_name_too_long_for_the_result_is_refused(api_server: ApiServer) -> Non
 def present(api_server: ApiServer) -> str:
     create(api_server, drain_body("present", mode="Drain"), dry_run=False)
     return "present"
+
+
+def test_a_rule_that_came_later_leaves_the_switches_of_older_objects(api_server: ApiServer) -> None:
+    """The definition of before is installed under another group."""
+    definition = yaml.load((ROOT / "crds/pipelinedrain.yaml").read_text(), Loader=yaml.CSafeLoader)
+    definition["spec"]["group"] = "older.sparkdrain.io"
+    definition["metadata"] = {"name": "pipelinedrains.older.sparkdrain.io"}
+    rules = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"]
+    later = next(rule for rule in rules if "PlanOnly" in rule["rule"])
+    rules.remove(later)
+    drains = DRAINS.format("default").replace("sparkdrain.io", "older.sparkdrain.io")
+    body = drain_body("old", execution="PlanOnly", onTimeout="ForceStop") | {"apiVersion": "older.sparkdrain.io/v1alpha1"}
+    request = api_server.client.request
+    request("POST", DEFINITIONS, body=definition)
+    try:
+        eventually(lambda: _granted(request, "POST", drains, body=body), "the definition is served")
+        rules.append(later)
+        path = f"{DEFINITIONS}/{definition['metadata']['name']}"
+        definition["metadata"]["resourceVersion"] = request("GET", path)["metadata"]["resourceVersion"]
+        request("PUT", path, body=definition)
+        body["metadata"]["name"] = "new"
+        eventually(lambda: not _granted(request, "POST", drains, body=body, query={"dryRun": "All"}), "the rule holds")
+        changed = request("PATCH", f"{drains}/old", body={"spec": {"cancel": True, "timeoutSeconds": 9}}, content_type=MERGE_PATCH)
+        assert changed["spec"]["cancel"]
+    finally:
+        request("DELETE", f"{DEFINITIONS}/{definition['metadata']['name']}")
+
+
+def _granted(request: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
+    try:
+        request(*arguments, **named)
+    except ApiError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("case", CHANGED)

@@ -110,6 +110,20 @@ def test_a_created_store_carries_the_label_that_is_watched(api_server: ApiServer
 
 
 @pytest.mark.apiserver
+def test_what_went_with_its_owner_is_made_again_for_that_owner_only(api_server: ApiServer, named: str) -> None:
+    """An agent that outlives its application leaves nothing behind for the next one of that name."""
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": str(uuid.uuid4())}
+    body = {"metadata": {"name": named, "ownerReferences": [owner | {"blockOwnerDeletion": False}]}}
+    api_server.client.request("POST", "/api/v1/namespaces/default/configmaps", body=body)
+    store = ConfigMapStore(api_server.client, "default", named)
+    store.write({"a": "1"})
+    path = f"/api/v1/namespaces/default/configmaps/{named}"
+    api_server.client.request("DELETE", path)
+    store.write({"a": "2"})
+    assert api_server.client.request("GET", path)["metadata"]["ownerReferences"] == [owner]
+
+
+@pytest.mark.apiserver
 def test_deletion_wakes_up_a_watch_and_reads_as_absent(api_server: ApiServer, named: str) -> None:
     store = ConfigMapStore(api_server.client, "default", named)
     version = store.write({"a": "1"})

@@ -1,27 +1,27 @@
 {{- define "spark-drain.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimAll "-" -}}
 {{- end }}
 
 {{- define "spark-drain.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 63 | trimAll "-" -}}
 {{- else if contains (include "spark-drain.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 63 | trimAll "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name (include "spark-drain.name" .) | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name (include "spark-drain.name" .) | trunc 63 | trimAll "-" -}}
 {{- end -}}
 {{- end }}
 
 {{- define "spark-drain.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "spark-drain.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "spark-drain.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "spark-drain.labels" -}}
 {{ include "spark-drain.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimAll "-" }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}

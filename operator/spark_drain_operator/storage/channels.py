@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from spark_drain_store import Channel
@@ -10,7 +11,23 @@ from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY, ConfigMapStore
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, objects_path
 
-__all__ = ["Channels"]
+__all__ = ["Channels", "Owners"]
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Of the ConfigMaps of one application.
+
+    Parameters
+    ----------
+    another
+        Names of those that will go with an application of another uid, which was deleted.
+    complete
+        Whether both exist and go with this application.
+    """
+
+    another: tuple[str, ...]
+    complete: bool
 
 
 class Channels:
@@ -24,20 +41,22 @@ class Channels:
         requests, reports = config_map_names(application, kind)
         return Channel.over(ConfigMapStore(self._client, namespace, requests), ConfigMapStore(self._client, namespace, reports))
 
-    def of_another(self, namespace: str, kind: str, application: str, uid: str) -> list[str]:
-        """Return the names of those ConfigMaps that will go with an application of another uid, which was deleted."""
-        found = []
+    def owners(self, namespace: str, kind: str, application: str, uid: str) -> Owners:
+        """Return who owns the ConfigMaps of an application with such a uid."""
+        another, complete = [], True
         for name in config_map_names(application, kind):
             try:
                 body = self._client.request("GET", objects_path("v1", namespace, "configmaps", name))
             except ApiError as error:
                 if not error.absent:
                     raise
+                complete = False
                 continue
             owners = [owner["uid"] for owner in body["metadata"].get("ownerReferences") or [] if owner["kind"] == kind]
+            complete = complete and uid in owners
             if owners and uid not in owners:
-                found.append(name)
-        return found
+                another.append(name)
+        return Owners(tuple(another), complete)
 
     def _adopt(self, path: str, owner: Mapping[str, Any]) -> None:
         """Give a ConfigMap an owner where it has none: an agent that outlived its application has made it."""

@@ -23,8 +23,6 @@ class Messages:
         By drain id.
     requests_version
         Guards the next write; "" where the ConfigMap does not exist.
-    reports_exist
-        Whether the agent finds a ConfigMap to write to.
     malformed
         Drain id to what is wrong with its report.
     """
@@ -33,7 +31,6 @@ class Messages:
     notifications: dict[str, DrainNotification]
     reports: dict[str, DrainReport]
     requests_version: str
-    reports_exist: bool
     malformed: Mapping[str, str]
 
     @classmethod
@@ -47,7 +44,6 @@ class Messages:
             notifications=dict(read_notifications(requests)[0]),
             reports=dict(found),
             requests_version=requests.version,
-            reports_exist=bool(reports.version),
             malformed=dict(zip(unreadable, sentences, strict=True)),
         )
 

@@ -9,7 +9,16 @@ from spark_drain_store import reasons as report_reasons
 from spark_drain_operator.engine import conditions
 from spark_drain_operator.engine.status import BasePhase
 
-__all__ = ["ENDED_TOO_EARLY", "GAVE_UP_TOO_EARLY", "SPEC_CHANGED_TOO_EARLY", "ConditionType", "Phase", "Reason", "message_of"]
+__all__ = [
+    "ENDED_TOO_EARLY",
+    "GAVE_UP_TOO_EARLY",
+    "SPEC_CHANGED_TOO_EARLY",
+    "SUPERSEDED_TOO_LATE",
+    "ConditionType",
+    "Phase",
+    "Reason",
+    "message_of",
+]
 
 
 class Phase(BasePhase):
@@ -203,15 +212,19 @@ ENDED_TOO_EARLY = "the driver ended (application state {state}) before the point
 """Message of the reason ApplicationEnded where there is nothing to complete."""
 
 GAVE_UP_TOO_EARLY = (
-    "{message}; the agent gave up at {gave_up} by its clock, and the deadline is {deadline} by the operator's: nothing was stopped by force"
+    "{message}; the agent gave up at {gave_up} by its clock, and the deadline is {deadline} by the operator's: the clocks differ, or "
+    "timeoutSeconds was changed too late for the agent; nothing was stopped by force"
 )
 """Message of an agent's deadline that has not passed."""
 
 SPEC_CHANGED_TOO_EARLY = (
-    "the application was changed while the drain ran: nothing was drained, and the next version is left alone; to drain that one, create "
-    "another PipelineDrain"
+    "the application was changed before the point of no return: nothing is drained, and the next version is left alone; to drain that "
+    "one, create another PipelineDrain"
 )
 """Message of the reason SpecChanged where it ends the drain."""
+
+SUPERSEDED_TOO_LATE = "another run of the application has started"
+"""Message of a drain that would have been given up for that."""
 
 
 def message_of(reason: Reason, **fields: object) -> str:

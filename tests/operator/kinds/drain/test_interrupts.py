@@ -441,12 +441,16 @@ def test_what_the_agent_says_after_the_end_changes_nothing(world: World, state: 
     assert condition(body, "SourcesStopped")["status"] == "True"  # type: ignore[index]
 
 
-@pytest.mark.parametrize("left", [False, True], ids=["", "an agent that outlived its application has made one"])
-def test_the_config_maps_go_with_the_application(world: World, left: bool) -> None:
+@pytest.mark.parametrize("left", ["nothing", "reports", "both"])
+def test_the_config_maps_go_with_the_application(world: World, left: str) -> None:
+    """An agent that outlived its application has made those for reports, and a command those for requests."""
     agent = world.run_application()
-    if left:
+    if left != "nothing":
         agent.report("earlier", DrainState.FAILED)
         assert "ownerReferences" not in world.config_map(config_map_names("app")[1])["metadata"]
+    if left == "both":
+        agent.channel.requests.write({"earlier": "removed"})
+        agent.channel.requests.write({"earlier": None})
     world.create_drain()
     agent.await_notification()
     owner = world.application.body()["metadata"]["uid"]

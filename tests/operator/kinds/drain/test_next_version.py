@@ -309,7 +309,7 @@ def test_a_next_version_that_starts_before_the_point_of_no_return_ends_the_drain
         agent.report(drain_id, DrainState.WITHDRAWN, withdrawal="Withdrawn")
     body = world.await_phase("Failed")
     assert condition(body, "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]
-    assert "nothing was drained" in body["status"]["message"]
+    assert "nothing is drained" in body["status"]["message"]
     agent.await_no_notification()
     assert not world.application.suspended
 

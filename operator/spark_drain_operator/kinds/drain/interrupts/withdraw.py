@@ -13,12 +13,12 @@ from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain.limits import PATIENCE_SECONDS, Limits, give_up_at, kept, limits_of, reached
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import SPEC_CHANGED_TOO_EARLY, ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.reasons import SPEC_CHANGED_TOO_EARLY, SUPERSEDED_TOO_LATE, ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.kinds.drain.steps import confirm_executors, find_run
 
-__all__ = ["Answer", "decide", "run", "superseded", "wanted"]
+__all__ = ["Answer", "decide", "run", "superseded", "too_late", "wanted"]
 
 
 _SUPERSEDED = (Reason.SPEC_CHANGED, Reason.STALE_RUN_ID)
@@ -99,6 +99,12 @@ def decide(
     return Answer.WAIT if driver_alive else Answer.END
 
 
+def too_late(ending: Ending) -> Ending:
+    """Return what is noted of a wish that the agent cannot fulfil any more."""
+    asked = SUPERSEDED_TOO_LATE if ending.reason in _SUPERSEDED else ending.message
+    return Ending(Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE, f"{asked}; {message_of(Reason.WITHDRAWAL_TOO_LATE)}")
+
+
 def _drained_in_time(drain: DrainPass, limits: Limits) -> bool:
     """Whether the agent was done before the deadline, and only the operator is late, or the next run of a driver that was lost then."""
     report = drain.report
@@ -153,8 +159,7 @@ def run(drain: DrainPass) -> Outcome:
         return Ended(ending)
     status.withdrawal_time = status.withdrawal_time or drain.now
     if answer is Answer.TOO_LATE:
-        message = f"{ending.message}; {message_of(Reason.WITHDRAWAL_TOO_LATE)}"
-        status.withdrawal = Ending(Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE, message)
+        status.withdrawal = too_late(ending)
         return DONE
     status.withdrawal = ending
     left = (give_up_at(drain.spec, status.withdrawal_time) - drain.now).total_seconds()

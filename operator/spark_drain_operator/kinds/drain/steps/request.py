@@ -141,12 +141,12 @@ def run(drain: DrainPass) -> Outcome:
         case Action.WRITE | Action.REBIND:
             assert driver is not None
             assert application is not None
-            old = drain.cluster.channels.of_another(drain.namespace, drain.spec.application.kind, application.name, application.uid)
-            if old:
-                message = message_of(Reason.CONFIG_MAPS_OF_ANOTHER, names=", ".join(old), name=application.name)
+            owners = drain.cluster.channels.owners(drain.namespace, drain.spec.application.kind, application.name, application.uid)
+            if owners.another:
+                message = message_of(Reason.CONFIG_MAPS_OF_ANOTHER, names=", ".join(owners.another), name=application.name)
                 status.set(ConditionType.ACCEPTED, "Unknown", Reason.CONFIG_MAPS_OF_ANOTHER, message)
                 return Waiting(_POLL_SECONDS, message)
-            _write(drain, driver, rebind=decision.action is Action.REBIND)
+            _write(drain, driver, rebind=decision.action is Action.REBIND, complete=owners.complete)
     notification = drain.notification
     if notification is not None:
         if not status.drain_id or status.notification_attempt != notification.attempt:
@@ -170,14 +170,14 @@ def removed(drain: DrainPass) -> Outcome:
     return ended(Phase.FAILED, Reason.NOTIFICATION_REMOVED_TOO_LATE, message)
 
 
-def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool) -> None:
+def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool, complete: bool) -> None:
     application, ref, messages = drain.application, drain.spec.application, drain.messages
     assert application is not None
-    if not messages.requests_version or not messages.reports_exist:
+    if not complete:
         created = drain.cluster.channels.ensure(drain.namespace, ref.kind, ref.name, drain.adapter.owner_reference(application))
         # Never a version newer than what was decided on: another drain may be in it. With "" the write conflicts, and the pass is repeated.
         messages.requests_version = messages.requests_version or created
-    elif messages.old_reports:
+    if messages.old_reports:
         make_room(messages.channel)
     old = drain.notification
     if rebind and old is not None:

@@ -139,6 +139,7 @@ def test_an_agent_whose_clock_is_ahead_has_nobody_stopped_by_force() -> None:
     assert ending is not None
     assert ending.phase is Phase.TIMED_OUT
     assert "undone; the agent gave up at 2030-01-01T00:31:00Z by its clock, and the deadline is 2030-01-01T00:30:00Z" in ending.message
+    assert "or timeoutSeconds was changed" in ending.message
 
 
 @pytest.mark.parametrize(

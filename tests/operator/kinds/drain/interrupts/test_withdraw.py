@@ -46,6 +46,20 @@ def test_withdrawal_wanted(before: Ending | None, deleted: bool, cancel: bool, l
 
 
 @pytest.mark.parametrize(
+    ("ending", "message"),
+    [
+        (Ending(Phase.CANCELLED, Reason.CANCEL_REQUESTED, "spec.cancel was set"), "spec.cancel was set; the flush has begun; "),
+        (Ending(Phase.FAILED, Reason.SPEC_CHANGED, "given up"), "another run of the application has started; the flush has begun; "),
+        (Ending(Phase.REJECTED, Reason.STALE_RUN_ID, "stale"), "another run of the application has started; the flush has begun; "),
+    ],
+)
+def test_what_is_noted_of_a_wish_that_comes_too_late(ending: Ending, message: str) -> None:
+    noted = withdraw.too_late(ending)
+    assert (noted.phase, noted.reason) == (Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE)
+    assert noted.message.startswith(message)
+
+
+@pytest.mark.parametrize(
     ("run_id", "next_run_id", "committed", "expected"),
     [
         (None, "", False, None),
