@@ -51,7 +51,11 @@ def test_a_drain_that_was_taken_back_is_not_called_drained(
     refused = app.report(old.drain_id)
     assert refused is not None
     assert (refused.state, "`drain cleanup --all`" in refused.message) == (DrainState.STALLED, True)
+    assert "tried again" not in refused.message
     app.finish(old.drain_id)
+    ended = app.report(old.drain_id)
+    assert ended is not None
+    assert "the next start of the same version finishes it" not in ended.message
 
 
 @pytest.mark.parametrize("policy", ["Reseed", "Continue"])

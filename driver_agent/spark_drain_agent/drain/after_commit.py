@@ -96,17 +96,15 @@ class AfterCommit:
                 failure, reason = error, next(name for kind, name in _REASONS if isinstance(error, kind))
                 if tries >= _TRIES_BEFORE_STALLED or isinstance(error, (RecoveryNeedsPreviousVersionError, DrainUndoneError)):
                     message = f"{target.label}: {in_words(error)}"
+                    again = "" if isinstance(error, DrainUndoneError) else "; it is tried again until it works"
                     target.stall(message)
-                    self._stalled[target.key] = (reason, f"{message}; it is tried again until it works")
+                    self._stalled[target.key] = (reason, message + again)
                     self._show()
             if self._request.gone.wait(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
                 # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
-                raise DrainEndedError(
-                    DrainState.FAILED,
-                    reason,
-                    "given up, since its notification was removed: the next start of the same version finishes it; "
-                    f"{target.label}: {in_words(failure)}",
-                ) from failure
+                later = "" if isinstance(failure, DrainUndoneError) else "; the next start of the same version finishes it"
+                message = f"given up, since its notification was removed{later}; {target.label}: {in_words(failure)}"
+                raise DrainEndedError(DrainState.FAILED, reason, message) from failure
             tries += 1
 
     def finish_together(self, targets: Sequence[CommittedQuery]) -> None:
