@@ -120,10 +120,13 @@ def test_killed_between_the_commits(into: str, flush: str, delta: Restarter, sou
 
 
 def test_the_next_version_is_killed_between_the_commits_of_its_first_batch(delta: Restarter, source: Path, tmp_path: Path) -> None:
-    """Delta passes over the batch when it is repeated: its state is what the killed driver's tasks have written."""
+    """Delta passes over a batch that it has: its state is what the killed driver's tasks have written, and no other version runs it."""
     case, base = Case("delta", "path"), tmp_path
     drained = delta.run("agent", "v1", source, base, "cut", batches=3, app=case.app)
     assert drained["outcome"] == "ran", drained["detail"]
     Crash("Auto", "empty-state-made>table/_delta_log/*.json", (), case.app, spark_of("delta"), "v2").happen(source, base)
+    other = delta.run("agent", "v1", source, base, "consume", app=case.app)
+    assert other["outcome"] == "failed"
+    assert "which the sink may have taken and would then pass over: start that version" in other["detail"]
     read_on(delta, case, source, base)
     assert sums_in(case, base) == TRUTH

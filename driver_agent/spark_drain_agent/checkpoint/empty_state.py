@@ -53,7 +53,7 @@ class NextVersion:
     make_empty
         Makes a store without content below a URI, with these confs.
     taken
-        Returns whether the sink is known to have taken a batch of this id.
+        Returns whether the sink has taken a batch of this id and would pass over it; None where only the sink knows.
     """
 
     fingerprint: str
@@ -62,7 +62,7 @@ class NextVersion:
     confs: Callable[[], Mapping[str, str]]
     stores: Callable[[str], Sequence[OperatorStores]]
     make_empty: Callable[[Mapping[str, str], str], EmptyStore]
-    taken: Callable[[int], bool]
+    taken: Callable[[int], bool | None]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     ------
     EmptyStateError
         Spark would go on without the initial state that this version hands over, another version is running its first batch, or the sink
-        has taken that of another version.
+        has, or may have, taken that of another version.
     """
     if not awaits_first_batch(files, journal):
         return
@@ -108,11 +108,8 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         raise EmptyStateError(
             "another version is running its first batch there in this driver: stop it, or wait until that batch is committed"
         )
-    if planned and not goes_on and version.taken(first):
-        raise EmptyStateError(
-            f"another version was interrupted when the sink had taken batch {first}, which would be passed over: start that version until "
-            "the batch is committed, or go back with `python -m spark_drain_agent resume --from archive --discard-newer`"
-        )
+    if planned and not goes_on:
+        _refuse_taken(files, first, version.taken(first))
     if checkpoint.newest_commit != first - 1:
         return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
     if journal.begun_by and not goes_on:
@@ -134,6 +131,21 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         confs = begun.confs
         _make(files, begun.stores, first, lambda folder: version.make_empty(confs, folder))
     write_journal(files, replace(journal, begun_by=begun.digest))
+
+
+def _refuse_taken(files: CheckpointFiles, first: int, taken: bool | None) -> None:
+    """Keep the state of another version's interrupted batch where the sink may have taken that: it exists nowhere else."""
+    back = "`python -m spark_drain_agent resume --from archive --discard-newer`"
+    ways_out = f"start that version until the batch is committed, or go back with {back}"
+    if taken:
+        raise EmptyStateError(
+            f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {ways_out}"
+        )
+    if taken is None and any(version > first for version in _state_files(files).values()):
+        raise EmptyStateError(
+            f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {ways_out}; if the "
+            f"sink has not taken it, or replaces what it has of a batch, remove {files.uri(f'offsets/{first}')} and start again"
+        )
 
 
 def _recognized(journal: Journal, version: NextVersion, entries: Mapping[int, OffsetEntry], *, planned: bool) -> tuple[_Beginning, bool]:
@@ -163,10 +175,14 @@ def _beginning(journal: Journal, version: NextVersion, entries: Mapping[int, Off
 
 def _clear_up_to(files: CheckpointFiles, version: int) -> None:
     """Remove the state of the generation before, which has lower versions, and the empty one, to be made again; not that of later ones."""
-    for name in files.below("state"):
-        found = _STATE_FILE.search(name)
-        if found is not None and int(found[1]) <= version:
+    for name, found in _state_files(files).items():
+        if found <= version:
             files.delete(name)
+
+
+def _state_files(files: CheckpointFiles) -> dict[str, int]:
+    """Return the versions of state by the names of their files."""
+    return {name: int(found[1]) for name in files.below("state") if (found := _STATE_FILE.search(name)) is not None}
 
 
 def _plan_again(files: CheckpointFiles, journal: Journal) -> None:

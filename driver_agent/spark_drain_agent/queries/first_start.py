@@ -29,6 +29,8 @@ from spark_drain_agent.spark_internals.state_stores import (
 
 __all__ = ["prepare_first_start"]
 
+_WITHOUT_IDS = frozenset(["console", "kafka", "memory", "noop"])
+"""Sinks that take a batch again when it is repeated."""
 _MERGED_EVERY = "spark.sql.streaming.fileSink.log.compactInterval"
 _QUIET_SECONDS = 0.5
 _LOOK_SECONDS = 0.5
@@ -100,8 +102,10 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
 
     folder, first = tracked.next_sink_folder(), journal.first_batch_id
 
-    def taken(batch_id: int) -> bool:
-        return bool(folder) and batch_id in logged_batches(files.elsewhere(str(folder)))
+    def taken(batch_id: int) -> bool | None:
+        if folder:
+            return batch_id in logged_batches(files.elsewhere(folder))
+        return False if tracked.captured.source.lower() in _WITHOUT_IDS else None
 
     confs = partial(pinned_confs, internals)
     version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, taken)

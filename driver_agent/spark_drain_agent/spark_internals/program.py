@@ -9,13 +9,15 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from spark_drain_agent.spark_internals.application_modules import sources
+from spark_drain_agent.spark_internals.application_modules import is_own, sources
 from spark_drain_agent.spark_internals.configuration_files import configuration_files
 from spark_drain_agent.spark_internals.environment import surroundings
 from spark_drain_agent.spark_internals.run_texts import without_ids
 from spark_drain_agent.spark_internals.source_code import source_code
 
-__all__ = ["program_text"]
+__all__ = ["look_at_program", "program_text"]
+
+_looked_at: set[str] = set()
 
 
 def program_text(modules: Iterable[str] = ()) -> str:
@@ -35,6 +37,13 @@ def program_text(modules: Iterable[str] = ()) -> str:
     arguments = configuration_files([argument.rpartition("=")[2] for argument in sys.argv[1:]], [])
     parts = [hashlib.sha256(source).hexdigest(), *sorted({*imported, *surroundings(code.texts, file), *arguments})]
     return "\n".join([str([without_ids(argument) for argument in sys.argv[1:]]), *parts])
+
+
+def look_at_program() -> None:
+    """Note what the program is made of, as digests made later count it: its files may change beneath what was loaded from them."""
+    if new := {*sys.modules} - _looked_at:
+        program_text([name for name in new if is_own(name, ())])
+        _looked_at.update(new)
 
 
 def _source(main: ModuleType) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.driver_code import batch_function_digest
-from spark_drain_agent.spark_internals.program import program_text
+from spark_drain_agent.spark_internals.program import look_at_program, program_text
 from spark_drain_agent.spark_internals.python_function import function_digest
 from spark_drain_agent.spark_internals.reflection import private_field
 from spark_drain_agent.spark_internals.source_options import counted_options
@@ -22,7 +22,7 @@ __all__ = ["sink_code", "sink_text"]
 def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
     """Return a digest of the Python code that a sink calls for each batch or row, and of its program, "" for other sinks.
 
-    What the code refers to changes while it runs, so that this is asked at the start.
+    What the code refers to changes while it runs, so that this is asked at the start. What the program is made of is noted then, too.
 
     Parameters
     ----------
@@ -31,7 +31,12 @@ def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
     fields
         Of a writer.
     """
-    return or_unknown("the code of a sink", lambda: _batch_function(internals, fields) + _row_function(internals, fields))
+    return or_unknown("the code of a sink", lambda: _digests(internals, fields))
+
+
+def _digests(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
+    look_at_program()
+    return _batch_function(internals, fields) + _row_function(internals, fields)
 
 
 def sink_text(captured: CapturedWriter) -> str:

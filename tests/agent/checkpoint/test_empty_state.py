@@ -30,7 +30,7 @@ def version(
     fingerprint: str = "v2",
     running: bool = False,
     watermarks: tuple[str, ...] = (),
-    taken: bool = False,
+    taken: bool | None = False,
 ) -> NextVersion:
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         assert confs["a"] == "new"
@@ -186,6 +186,25 @@ def test_another_version_does_not_repeat_a_batch_that_the_sink_has_taken(tmp_pat
     assert found.files.exists("state/0/0/10.delta")
     begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3"))
     assert not found.files.exists("state/0/0/10.delta")
+
+
+@pytest.mark.parametrize("written", ["state/0/0/10.delta", "state/1/0/left/10.changelog", "state/0/1/10.zip", ""])
+def test_another_version_does_not_repeat_a_batch_that_the_sink_may_have_taken(tmp_path: Path, written: str) -> None:
+    """Delta passes over a batch that it has; tasks write the state before it is asked."""
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION))
+    found.write_offsets(9, found.offsets(8))
+    if written:
+        found.files.write(written, "of the batch that was interrupted")
+        with pytest.raises(EmptyStateError, match="which the sink may have taken and would then pass over: start that version") as caught:
+            begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=None))
+        assert f"remove {found.files.uri('offsets/9')} and start again" in str(caught.value)
+        assert found.files.exists(written)
+        begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, taken=None))
+        assert found.files.exists(written)
+        found.files.delete("offsets/9")
+    begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=None))
+    assert not (written and found.files.exists(written))
 
 
 def test_another_version_does_not_take_the_state_of_one_that_runs(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import os
 import shutil
 import subprocess
@@ -10,6 +12,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from spark_drain_agent.spark_internals.application_modules import sources
+from spark_drain_agent.spark_internals.program import look_at_program
 
 FILES = {
     "program.py": """
@@ -61,6 +65,22 @@ def digest(program: Path, *arguments: str, **variables: str) -> str:
     environment = {**os.environ, **variables}
     run = [sys.executable, str(program), *arguments]
     return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_what_was_loaded_counts_as_it_was_when_the_first_query_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade lays new files down beneath the application that still runs."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module, settings = tmp_path / "rates_of_a_test.py", tmp_path / "rates.json"
+    module.write_text("from pathlib import Path\nRATE = Path(__file__).with_name('rates.json').read_text()\n")
+    settings.write_text("1")
+    importlib.import_module(module.stem)
+    loaded = {f"{path.name.removesuffix('.py')} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in (module, settings)}
+    look_at_program()
+    settings.write_text("2")
+    assert not loaded <= {*sources([module.stem], ())}
+    settings.write_text("1")
+    module.write_text("RATE = '100'\n")
+    assert loaded <= {*sources([module.stem], ())}
 
 
 def test_a_start_is_the_same_version(program: Path) -> None:
