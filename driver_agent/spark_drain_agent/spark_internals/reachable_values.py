@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from dis import get_instructions
 from enum import Enum
 from functools import cached_property, lru_cache, partial, partialmethod, singledispatchmethod
 from pathlib import PurePath
@@ -52,7 +53,8 @@ def reachable_values(function: Any, packages: Collection[str]) -> Iterator[str]:
     """Yield what tells a function apart from others: its code, and that of the application's functions and classes it refers to.
 
     Nothing is called, and nothing pickled. Of what else it refers to, only texts and paths count, and constants: names in capitals,
-    arguments that are bound, and variables of enclosing functions. Connections, counters and caches differ from run to run.
+    arguments that are bound, and variables of enclosing functions. Connections, counters and caches differ from run to run, and so does
+    what a function assigns to variables outside of it.
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ class _Walk:
             yield from _fields(value)
 
     def _function(self, function: FunctionType) -> Iterator[str | _Value]:
-        own = self._is_own(function)
+        own, assigned = self._is_own(function), {*_assigned(function.__code__)}
         if own:
             yield from _code(function.__code__)
         for default in [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
@@ -123,12 +125,14 @@ class _Walk:
                 value = cell.cell_contents
             except ValueError:  # not assigned yet
                 continue
-            if own or self._is_code(value):  # what a library has wrapped may be the application's, the rest is the library's
+            if (own and name not in assigned) or self._is_code(
+                value
+            ):  # what a library has wrapped may be the application's, the rest is the library's
                 yield _Value(name, value, constant=True)
         if "__wrapped__" in vars(function):
             yield _Value("", vars(function)["__wrapped__"])
         if own:
-            yield from self._globals([*_names(function.__code__)], function.__globals__, set())
+            yield from self._globals([name for name in _names(function.__code__) if name not in assigned], function.__globals__, set())
 
     def _globals(self, names: list[str], namespace: dict[str, Any], seen: set[int]) -> Iterator[_Value]:
         for name in names:
@@ -231,6 +235,14 @@ def _constant(value: Any) -> str:
         parts = [_constant(each) for each in value]
         return f"{type(value).__name__} {sorted(parts) if isinstance(value, frozenset) else parts}"
     return without_ids(repr(value))
+
+
+def _assigned(code: CodeType) -> Iterator[str]:
+    """Yield the variables outside of it that a function itself assigns: what they hold is left from the run before."""
+    yield from (str(each.argval) for each in get_instructions(code) if each.opname in ("STORE_GLOBAL", "STORE_DEREF"))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _assigned(constant)
 
 
 def _names(code: CodeType) -> dict[str, None]:

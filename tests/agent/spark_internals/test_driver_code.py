@@ -211,6 +211,40 @@ def test_a_function_counts_as_it_is_when_its_query_starts() -> None:
     assert batch_function_digest(writer) != first
 
 
+KEEPING = """
+last_written = last_seen = ""
+
+def write(frame, batch_id):
+    global last_written
+    last_written = f"/output/{batch_id}"
+
+def noting():
+    seen = "none"
+
+    def write(frame, batch_id):
+        nonlocal seen
+        seen = f"batch {batch_id}"
+
+    return write
+
+def reading(frame, batch_id):
+    frame.write.json(last_written)
+
+FUNCTIONS = [write, noting(), reading]
+"""
+
+
+def test_what_a_function_keeps_of_its_own_runs_does_not_count() -> None:
+    """A query that was started again is the same version as the one of a driver that was started again."""
+    write, noting, reading = functions(KEEPING)
+    before = [batch_function_digest(function) for function in (write, noting, reading)]
+    write(None, 7)
+    noting(None, 7)
+    after = [batch_function_digest(function) for function in (write, noting, reading)]
+    assert after[:2] == before[:2]
+    assert after[2] != before[2]
+
+
 UNRULY = """
 from functools import partial
 
