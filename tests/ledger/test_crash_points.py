@@ -44,7 +44,7 @@ WRITING = [
     for when in ("state-exported+fenced>export/**/_temporary", "side-output-written+flush-logged>side/**/_temporary")
 ]
 
-_IN_EVERY_RUN = 2
+_IN_EVERY_RUN = 1
 MOMENTS = [
     pytest.param(
         Crash(("Auto", "WorkCopy")[number % 2], f"{random.Random(number).uniform(0, 1.6):.2f}"),
@@ -70,7 +70,13 @@ def base(crash: Crash, source: Path, tmp_path: Path) -> Path:
     return killed
 
 
-@pytest.mark.parametrize("crash", POINTS, ids=str)
+_NEXT_TO_ANOTHER = ("settled", "drained")
+"""Points that differ by little from one that is in every run."""
+
+
+@pytest.mark.parametrize(
+    "crash", [pytest.param(each, marks=[pytest.mark.soak] * (each.when in _NEXT_TO_ANOTHER)) for each in POINTS], ids=str
+)
 def test_killed_at(crash: Crash, base: Path, source: Path, restarter: Restarter) -> None:
     assert len(fenced(base, crash)) == sum(point not in UNFENCED for point in crash.when.split("+"))
     plain = copy(base, "plain")

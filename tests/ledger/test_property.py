@@ -19,7 +19,7 @@ from tests.ledger.harness import Ledger, Restarter
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 CORPUS = Path(__file__).with_name("corpus.json")
-EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "4"))
 POINTS = [
     *("prepared", "fenced", "running-flush-committed", "logs-copied", "state-moved", "flush-logged", "flush-committed"),
     *("commits-cleared", "commits-seeded", "offsets-cleared", "offsets-seeded", "state-cleared", "seeded", "fence-lifted", "reporting"),
