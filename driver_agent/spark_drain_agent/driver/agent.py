@@ -179,6 +179,7 @@ class Agent:
             tracked.query = start_now()
         except BaseException as error:
             self.registry.expect(tracked, still_starting=not answered(error))
+            tracked.refused = answered(error) and tracked.query is None
             raise
         self.registry.add(tracked)
         return tracked.query

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.drain import after_commit
@@ -15,7 +15,7 @@ from spark_drain_agent.queries.tracked import VERSION_CONF
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.driver.streams import Started, in_thread, start
-from tests.agent.harness import Feed, eventually, exactly, ids_in
+from tests.agent.harness import PER_FILE, Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -125,3 +125,21 @@ def test_the_next_session_of_a_driver_finishes_a_drain_that_stalls(warm: Warm, t
         eventually(lambda: warm.drains.show(asked)["state"] == "Drained", "the next session to finish the drain", 60)
         assert held.isActive
     assert ids_in(tmp_path / "out/counted") == exactly(poisoned.ids)
+
+
+def test_the_next_session_of_a_driver_begins_where_a_first_start_has_failed(warm: Warm, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    start_counted(warm, tmp_path).processAllAvailable()
+    warm.drain()
+    feed.add()
+    taken = warm.session.readStream.format("rate").load().writeStream.queryName("counted").format("noop").start()
+    with pytest.raises(IllegalArgumentException, match="already active"):
+        start_counted(warm, tmp_path)
+    eventually(lambda: not (tmp_path / "checkpoints/counted/_drain/lease").exists(), "the lease of the start that failed to end", 20)
+    with pytest.raises(IllegalArgumentException, match="already active"):
+        start_counted(warm, tmp_path)
+    taken.stop()
+    make_anew(warm)
+    in_thread(lambda: start_counted(warm, tmp_path)).processAllAvailable()
+    assert ids_in(tmp_path / "out/counted")[PER_FILE] == 1
