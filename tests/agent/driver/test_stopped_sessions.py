@@ -127,6 +127,21 @@ def test_the_next_session_of_a_driver_finishes_a_drain_that_stalls(warm: Warm, t
     assert ids_in(tmp_path / "out/counted") == exactly(poisoned.ids)
 
 
+def test_who_waits_for_a_drained_query_goes_on_when_its_session_was_stopped(warm: Warm, tmp_path: Path) -> None:
+    """The request stays, and its removal is seen by the next session only."""
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    query = start(warm.session, tmp_path, "drained")
+    query.processAllAvailable()
+    with warm.requested(queries="drained", afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        held = in_thread(lambda: start(warm.session, tmp_path, "drained"))
+        waiting = [Started(query.awaitTermination), Started(held.awaitTermination)]
+        make_anew(warm)
+        assert [waits.result() for waits in waiting] == [None, None]
+        assert not held.isActive
+
+
 def test_the_next_session_of_a_driver_begins_where_a_first_start_has_failed(warm: Warm, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "input")
     feed.add()
