@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from weakref import WeakValueDictionary
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.files import CheckpointFiles, nothing
@@ -51,9 +52,12 @@ class Lease:
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
         files.write(_LEASE_FILE, self._text)
         self._renewed_at = monotonic()
+        self.over = threading.Event()
+        """Set when this run does nothing more to the files."""
         self.lost = False
         """Whether another driver has taken the checkpoint over, because this process stood still for longer than its lease."""
         files.check_before_change = self._check
+        _of_this_process[self._text] = self
         self._thread = threading.Thread(target=self._renew, name="spark-drain-lease", daemon=True)
         self._thread.start()
 
@@ -85,8 +89,17 @@ class Lease:
                 f"{self._files.root}: this driver stood still for longer than its lease, and another one has taken over"
             )
 
+    @property
+    def spark_stopped(self) -> bool:
+        """Whether the application has stopped the SparkContext of the run that acquired it."""
+        return self._internals.stop_returned
+
     def fall_silent(self) -> None:
         """Leave the files to whoever has them now."""
+        self._renew_no_more()
+        self.over.set()
+
+    def _renew_no_more(self) -> None:
         self._released.set()
         self._thread.join()
         if self._files.check_before_change == self._check:
@@ -94,11 +107,17 @@ class Lease:
 
     def release(self) -> None:
         """Let others go on at once; a lease that this run has acquired anew since stays."""
-        self.fall_silent()
-        if _text(self._files, _LEASE_FILE) != self._text:
-            return
-        for name in reversed(LEASE_FILES):  # the lease last: who finds none finds no old heartbeat either
-            self._files.delete(name)
+        self._renew_no_more()
+        try:
+            if _text(self._files, _LEASE_FILE) != self._text:
+                return
+            for name in reversed(LEASE_FILES):  # the lease last: who finds none finds no old heartbeat either
+                self._files.delete(name)
+        finally:
+            self.over.set()
+
+
+_of_this_process: WeakValueDictionary[str, Lease] = WeakValueDictionary()
 
 
 def _untold(_: str) -> None:
@@ -164,6 +183,11 @@ def _text(files: CheckpointFiles, name: str) -> str | None:
 
 
 def _wait_until_void(files: CheckpointFiles, found: _Found, tell: Callable[[str], None]) -> None:
+    mine = _of_this_process.get(found.text)
+    if mine is not None and mine.spark_stopped:  # what still works there can only fail, and lets go then
+        tell(f"waits for run {found.run} of this driver, whose SparkContext was stopped, to let go of {files.uri(_LEASE_FILE)}")
+        mine.over.wait()
+        return
     until = monotonic() + found.seconds
     at = (utc_now() + timedelta(seconds=found.seconds)).isoformat(timespec="seconds")
     waits = f"waits until {at} for run {found.run}, which has the lease {files.uri(_LEASE_FILE)} and may be alive: void if it gives no sign"

@@ -163,9 +163,13 @@ class CommittedQuery:
             completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
             rows_after = completed.rows_after or self._rows_after_running_flush(completed.journal)
             self._report = describe_drained(self._report, files, completed.journal, rows_after)
-        if self._lease is not None:
-            self._lease.release()
-            self._lease = None
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Leave the checkpoint to the next start: nothing of this drain works on it any more."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release()
 
     def _refuse_another_version(self, pending: Journal | None) -> None:
         """Leave a drain that another version was asked for to that version, also before its flush is logged."""

@@ -31,7 +31,7 @@ class DrainEndedError(Exception):
 
 
 class SparkStoppedError(Exception):
-    """The SparkContext was stopped before the point of no return: the drain is left to the application's next one."""
+    """The SparkContext was stopped: the drain is left to the application's next one."""
 
 
 @dataclass(frozen=True)

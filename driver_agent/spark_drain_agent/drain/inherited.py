@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -74,7 +73,7 @@ class InheritedDrain:
         DrainEndedError
             Nobody waits for the drain any more, and a query is missing.
         """
-        inherited, gone = self._inherited, self._request.gone
+        inherited, gone = self._inherited, False
         if inherited is None or inherited.state is not DrainState.DRAINED:
             self._reporter.change(state=DrainState.FLUSHING, reason="", message="goes on in a new run of the driver")
         with self._reporter.timed("flush"):
@@ -84,11 +83,11 @@ class InheritedDrain:
                 if tracked is not None:
                     self._finish(tracked, options)
                     continue
-                if self._host.gate.user_is_waiting or gone.is_set():
+                if self._host.gate.user_is_waiting or gone:
                     if inherited is None:
                         break
                     self._miss(self._missing - {item.location for item in self._offered})
-                time.sleep(POLL_SECONDS)
+                gone = self._request.wait_until_gone(POLL_SECONDS)
         return Finished(options, self._after.reports, dict(self._host.internals.executors()))
 
     def _finish(self, tracked: TrackedQuery, options: DrainOptions) -> None:

@@ -29,6 +29,9 @@ class Request:
         self._notification = notification
         self._spark_stopped = spark_stopped
         self.gone = threading.Event()
+        self.overtaken = False
+        """Whether the application goes on with another SparkContext, whose drain it is now."""
+        self._over = threading.Event()
 
     @property
     def drain_id(self) -> str:
@@ -59,8 +62,27 @@ class Request:
         """Take note of the notification's present contents; None when it was removed."""
         if notification is None:
             self.gone.set()
+            self._over.set()
         else:
             self._notification = notification
+
+    def overtake(self) -> None:
+        """Take note that the application goes on with another SparkContext."""
+        self.overtaken = True
+        self._over.set()
+
+    def wait_until_gone(self, seconds: float | None = None) -> bool:
+        """Return whether the notification was removed, after so many seconds (None: no limit) at most.
+
+        Raises
+        ------
+        SparkStoppedError
+            The application goes on with another SparkContext.
+        """
+        self._over.wait(seconds)
+        if self.overtaken:
+            raise SparkStoppedError("its SparkContext was stopped")
+        return self.gone.is_set()
 
     def options(self) -> DrainOptions:
         """Return the options; raises `DrainEndedError` (Rejected) for what cannot be understood."""

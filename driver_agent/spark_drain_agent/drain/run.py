@@ -10,6 +10,7 @@ from spark_drain_store import DrainNotification, DrainReport, DrainState, Unsupp
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.drain.after_commit import finish_all
 from spark_drain_agent.drain.before_commit import BeforeCommit
+from spark_drain_agent.drain.committed_query import CommittedQuery
 from spark_drain_agent.drain.decide import Assignment, Decision
 from spark_drain_agent.drain.ended import DrainEndedError, GivenUp, SparkStoppedError
 from spark_drain_agent.drain.executor_reports import ExecutorSummary, collect_executor_reports
@@ -112,6 +113,10 @@ class Drain:
         """Whether it has let its queries go, and not said so yet."""
         return not self._beyond_return and self.report.state is DrainState.STOPPING and self._host.gate.phase is Phase.OPEN
 
+    def overtake(self) -> None:
+        """End as soon as nothing works on it any more: the application goes on with another SparkContext, whose drain it is now."""
+        self.request.overtake()
+
     def offer(self, tracked: TrackedQuery) -> None:
         """Take a query that was kept from starting, to finish its checkpoint; only a drain that is `forward` needs it."""
         if self._inherited is not None:
@@ -124,6 +129,8 @@ class Drain:
                 self._to_the_end()
             except Exception as error:
                 if self._overtaken(error):
+                    if self.request.overtaken:
+                        self._give_up("its SparkContext was stopped before the queries were at their ends", error)
                     LOG.info("drain %s: its SparkContext was stopped; the application's next one continues it", self.drain_id)
                 elif isinstance(error, DrainEndedError):
                     self._give_up(str(error), error.__cause__ or error)
@@ -132,6 +139,7 @@ class Drain:
                     LOG.exception("drain %s: unexpected error", self.drain_id)
                     self._survive(error)
             finally:
+                self._let_go()
                 self._forget_ended()
                 self._host.gate.turn(Phase.OPEN)
 
@@ -141,7 +149,7 @@ class Drain:
             return False
         if self._host.internals.jvm_ended:
             return True
-        return isinstance(error, SparkStoppedError) or (not self._beyond_return and self._host.internals.stopped)
+        return isinstance(error, SparkStoppedError) or self.request.overtaken or (not self._beyond_return and self._host.internals.stopped)
 
     def _give_up(self, message: str, cause: BaseException) -> None:
         """Let the application see a drain that will not be finished in this run: a driver that ends well is not started again."""
@@ -154,10 +162,21 @@ class Drain:
 
     @property
     def _unfinished(self) -> bool:
-        targets = self._committed.targets if self._committed is not None else ()
+        return self.misses_queries or not all(target.finished for target in self._targets)
+
+    @property
+    def _targets(self) -> tuple[CommittedQuery, ...]:
         if self._inherited is not None:
-            targets = self._inherited.targets
-        return self.misses_queries or not all(target.finished for target in targets)
+            return self._inherited.targets
+        return self._committed.targets if self._committed is not None else ()
+
+    def _let_go(self) -> None:
+        """Leave the checkpoints to the next start: it may be one of this process, which does not end."""
+        for target in self._targets:
+            try:
+                target.let_go()
+            except (*JavaError, OSError) as error:
+                LOG.warning("drain %s: the lease on the checkpoint of %s stays until it is void: %s", self.drain_id, target.label, error)
 
     def _forget_ended(self) -> None:
         """Let the user's awaitAnyTermination wait on where others run beside the queries that were drained."""
@@ -188,7 +207,7 @@ class Drain:
             )
         LOG.info("drain %s: drained; the driver stays until the notification is removed", self.drain_id)
         self._ask_silent_executors(finished)
-        self.request.gone.wait()
+        self.request.wait_until_gone()
         LOG.info("drain %s: the notification is gone; the driver may go", self.drain_id)
 
     def _commit(self, before: BeforeCommit) -> Committed:
@@ -224,7 +243,7 @@ class Drain:
 
     def _ask_silent_executors(self, finished: Finished) -> None:
         """Ask executors that did not answer again while the driver is held: nobody scales it down before they have."""
-        while self._executors is not None and self._executors.silent and not self.request.gone.wait(_ASK_AGAIN_SECONDS):
+        while self._executors is not None and self._executors.silent and not self.request.wait_until_gone(_ASK_AGAIN_SECONDS):
             try:
                 self._executors = collect_executor_reports(self._host.internals, finished.executors, self._executors)
             except JavaError as error:
@@ -245,11 +264,19 @@ class Drain:
             self._report_end(DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"{message}; the queries run on"))
             return
         self._reporter.change(state=DrainState.STALLED, reason=reasons.INTERNAL_ERROR, message=message)
-        self.request.gone.wait()
-        self._give_up(f"given up, since its notification was removed; {message}", error)
+        try:
+            self.request.wait_until_gone()
+            why = "given up, since its notification was removed"
+        except SparkStoppedError as stopped:
+            why = str(stopped)
+        self._give_up(f"{why}; {message}", error)
 
     def _wait_unless_gone(self, seconds: float) -> None:
-        if self.request.gone.wait(seconds):
+        try:
+            gone = self.request.wait_until_gone(seconds)
+        except SparkStoppedError as error:
+            raise SystemExit from error
+        if gone:
             raise SystemExit
 
 

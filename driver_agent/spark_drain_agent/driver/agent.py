@@ -80,8 +80,11 @@ class Agent:
         self._watch.begin()
 
     def close(self) -> None:
-        """Stop watching: the Spark application of this agent is over."""
+        """Stop watching, and hold nobody any more: the SparkContext of this agent was stopped."""
         self._watch.close()
+        with self._drain_lock:
+            if self._drain is not None:
+                self._drain.overtake()
 
     def consider(self, requests: Snapshot, journalled: frozenset[str] = frozenset()) -> None:
         """Act on the present notifications: tell the drain under way, or begin the one that concerns this run."""
@@ -176,6 +179,7 @@ class Agent:
             tracked.query = start_now()
         except BaseException as error:
             self.registry.expect(tracked, still_starting=not answered(error))
+            tracked.refused = answered(error) and tracked.query is None
             raise
         self.registry.add(tracked)
         return tracked.query

@@ -72,17 +72,25 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
         lease.release()
         raise
     keeper = threading.Thread(
-        target=_keep_until_committed, args=(lease, tracked, files, journal), name="spark-drain-first-batch", daemon=True
+        target=_keep_until_committed, args=(lease, tracked, files, journal, running), name="spark-drain-first-batch", daemon=True
     )
     keeper.start()
 
 
-def _keep_until_committed(lease: Lease, tracked: TrackedQuery, files: CheckpointFiles, journal: Journal) -> None:
+def _keep_until_committed(
+    lease: Lease, tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, running: Callable[[], bool]
+) -> None:
     """Keep other drivers away: one that prepares its own start would delete what the first batch has written."""
     give_up = monotonic() + _START_SECONDS
+
+    def may_write() -> bool:
+        if tracked.internals.stop_returned or tracked.ended:
+            return False
+        return tracked.query is not None or (monotonic() < give_up and (not tracked.refused or running()))
+
     with as_agent():
         try:
-            while awaits_first_batch(files, journal) and not tracked.ended and (tracked.query is not None or monotonic() < give_up):
+            while awaits_first_batch(files, journal) and may_write():
                 time.sleep(_LOOK_SECONDS)
             lease.release()
         except (*JavaError, OSError):  # Spark was stopped

@@ -57,6 +57,8 @@ class TrackedQuery:
     files: CheckpointFiles | None = field(default=None, init=False)
     forgotten: bool = field(default=False, init=False)
     """Whether the application asked, after the query's end, to be told no more of such."""
+    refused: bool = field(default=False, init=False)
+    """Whether Spark has answered its start with an exception, and nothing of it runs."""
     _temporary: bool = field(default=False, init=False)
     _deleted_at_end: bool = field(default=False, init=False)
 

@@ -120,6 +120,11 @@ class SparkInternals:
         java_context: Any = self.context._jsc  # None once PySpark has stopped it
         return java_context is None or bool(java_context.sc().isStopped())
 
+    @property
+    def stop_returned(self) -> bool:
+        """Whether PySpark has stopped the SparkContext: what ran in it has ended, or can only fail."""
+        return self.context._jsc is None
+
     def ends_with(self, holder: SparkSession | SparkContext) -> bool:
         """Return whether to stop this session or context stops the SparkContext behind this session, as far as is known."""
         context = holder.sparkContext if isinstance(holder, SparkSession) else holder

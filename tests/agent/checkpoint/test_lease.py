@@ -31,7 +31,7 @@ def _shorter_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Run:
-    jvm_ended = False
+    jvm_ended = stop_returned = False
 
     def __init__(self, run_id: str) -> None:
         self.application_id = run_id
@@ -100,6 +100,21 @@ def test_another_run_is_refused_while_the_first_lives_and_not_after(tmp_path: Pa
         acquire_lease(files, run("two"))
     first.release()
     acquire_lease(files, run("two")).release()
+
+
+@pytest.mark.parametrize("ends", ["release", "fall_silent"])
+def test_a_run_of_this_process_that_was_stopped_is_waited_for_as_long_as_it_works_there(tmp_path: Path, ends: str) -> None:
+    """An application may stop its SparkContext and make another one: nobody but the process itself could end what the first one holds."""
+    files, stopped = files_in(tmp_path), _Run("one")
+    first = acquire_lease(files, cast(SparkInternals, stopped))
+    stopped.stop_returned = True
+    with ThreadPoolExecutor(1) as other:
+        second = other.submit(acquire_lease, files_in(tmp_path), run("two"))
+        time.sleep(SECONDS * 1.5)
+        assert not second.done()
+        getattr(first, ends)()
+        second.result(60).release()
+    assert not files.names("_drain")
 
 
 @pytest.mark.parametrize("left", [json.dumps({"run": "gone", "seconds": SECONDS}), json.dumps({"run": "two", "seconds": 99})])

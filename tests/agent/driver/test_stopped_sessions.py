@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.drain import after_commit
+from spark_drain_agent.queries.tracked import VERSION_CONF
 
-from tests.agent.apps.sinks import read
-from tests.agent.driver.streams import in_thread, start
-from tests.agent.harness import Feed, eventually, exactly, ids_in
+from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.driver.streams import Started, in_thread, start
+from tests.agent.harness import PER_FILE, Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -69,3 +73,88 @@ def test_a_drain_that_cannot_hold_gives_the_queries_back_and_says_why(warm: Warm
         warm.agent.gate._leaving = False
     warm.drain()
     assert ids_in(out) == exactly(feed.ids)
+
+
+def start_counted(warm: Warm, base: Path) -> StreamingQuery:
+    warm.session.conf.set(VERSION_CONF, "one")
+    writer = counted(read(warm.session, base)).writeStream.queryName("counted").option("checkpointLocation", f"{base}/checkpoints/counted")
+    return writer.foreachBatch(to_files(base / "out/counted", poison=base / "poison")).start()
+
+
+@pytest.fixture
+def poisoned(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Feed:
+    """Input of a query whose flush fails until a file is removed, and of one beside it."""
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.1,))
+    feed = Feed(tmp_path / "input")
+    feed.add(3)
+    start_counted(warm, tmp_path).processAllAvailable()
+    start(warm.session, tmp_path, "beside").processAllAvailable()
+    (tmp_path / "poison").touch()
+    return feed
+
+
+def make_anew(warm: Warm) -> None:
+    in_thread(warm.session.stop)
+    in_thread(warm.again)
+
+
+def test_the_next_session_of_a_driver_finishes_a_drain_that_was_given_up(warm: Warm, tmp_path: Path, poisoned: Feed) -> None:
+    """As main does it that takes any failure for a reason to begin again, in a process that nobody restarts."""
+    (query,) = (query for query in warm.session.streams.active if query.name == "counted")
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Stalled", reason="FlushFailed")
+    with pytest.raises(StreamingQueryException, match="given up"):
+        in_thread(query.awaitTermination)
+    make_anew(warm)
+    (tmp_path / "poison").unlink()
+    in_thread(lambda: start_counted(warm, tmp_path)).processAllAvailable()
+    assert ids_in(tmp_path / "out/counted") == exactly(poisoned.ids)
+
+
+def test_the_next_session_of_a_driver_finishes_a_drain_that_stalls(warm: Warm, tmp_path: Path, poisoned: Feed) -> None:
+    (query,) = (query for query in warm.session.streams.active if query.name == "counted")
+    with warm.requested(queries="counted", afterDrain="Keep") as asked:
+        waiting = Started(query.awaitTermination)
+        warm.drains.reaches(asked, "Stalled", reason="FlushFailed")
+        make_anew(warm)
+        with pytest.raises(StreamingQueryException, match="its SparkContext was stopped"):
+            waiting.result()
+        (tmp_path / "poison").unlink()
+        in_thread(lambda: start(warm.session, tmp_path, "beside"))
+        held = in_thread(lambda: start_counted(warm, tmp_path))
+        eventually(lambda: warm.drains.show(asked)["state"] == "Drained", "the next session to finish the drain", 60)
+        assert held.isActive
+    assert ids_in(tmp_path / "out/counted") == exactly(poisoned.ids)
+
+
+def test_who_waits_for_a_drained_query_goes_on_when_its_session_was_stopped(warm: Warm, tmp_path: Path) -> None:
+    """The request stays, and its removal is seen by the next session only."""
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    query = start(warm.session, tmp_path, "drained")
+    query.processAllAvailable()
+    with warm.requested(queries="drained", afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        held = in_thread(lambda: start(warm.session, tmp_path, "drained"))
+        waiting = [Started(query.awaitTermination), Started(held.awaitTermination)]
+        make_anew(warm)
+        assert [waits.result() for waits in waiting] == [None, None]
+        assert not held.isActive
+
+
+def test_the_next_session_of_a_driver_begins_where_a_first_start_has_failed(warm: Warm, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    start_counted(warm, tmp_path).processAllAvailable()
+    warm.drain()
+    feed.add()
+    taken = warm.session.readStream.format("rate").load().writeStream.queryName("counted").format("noop").start()
+    with pytest.raises(IllegalArgumentException, match="already active"):
+        start_counted(warm, tmp_path)
+    eventually(lambda: not (tmp_path / "checkpoints/counted/_drain/lease").exists(), "the lease of the start that failed to end", 20)
+    with pytest.raises(IllegalArgumentException, match="already active"):
+        start_counted(warm, tmp_path)
+    taken.stop()
+    make_anew(warm)
+    in_thread(lambda: start_counted(warm, tmp_path)).processAllAvailable()
+    assert ids_in(tmp_path / "out/counted")[PER_FILE] == 1
