@@ -123,14 +123,17 @@ def shown(drains: Drains) -> dict[str, Any]:
 def _cleanup(channel: Channel, *, everything: bool) -> list[str]:
     drains = Drains.read(channel)
     notified, reported = [*drains.notifications], [*drains.reports]
+    unreadable = channel.reports.read().entries.keys() - drains.reports.keys()
     if everything:  # also what cannot be read
         notified += channel.requests.read().entries.keys() - drains.notifications.keys()
-        reported += channel.reports.read().entries.keys() - drains.reports.keys()
-    removed = [
-        drain_id
-        for drain_id in dict.fromkeys([*notified, *reported])
-        if everything or drain_id not in notified or (drain_id in reported and drains.reports[drain_id].state.finished)
-    ]
+        reported += unreadable
+
+    def over(drain_id: str) -> bool:
+        if drain_id in reported:
+            return drains.reports[drain_id].state.finished
+        return drains.notifications[drain_id].withdrawn and drain_id not in unreadable  # meant for a run that is gone
+
+    removed = [drain_id for drain_id in dict.fromkeys([*notified, *reported]) if everything or drain_id not in notified or over(drain_id)]
     # Notifications first: a report without its notification is history, a notification without its report would be a new request.
     channel.requests.write({drain_id: None for drain_id in removed if drain_id in notified})
     channel.reports.write({drain_id: None for drain_id in removed if drain_id in reported})

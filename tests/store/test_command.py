@@ -200,6 +200,14 @@ def test_cleanup_removes_finished_drains_and_keeps_the_active_one(drain: Command
     assert json.loads(drain("cleanup").stdout) == {"removed": []}
 
 
+def test_cleanup_removes_a_withdrawn_request_that_nobody_has_answered(drain: Command) -> None:
+    gone = written(drain, "--run-id", "spark-before")
+    assert json.loads(drain("cleanup").stdout) == {"removed": []}
+    drain("withdraw", gone)
+    assert json.loads(drain("cleanup").stdout) == {"removed": [gone]}
+    assert shown(drain) == {"drains": []}
+
+
 def test_cleanup_all_removes_the_active_drain_too(drain: Command, channel: Channel) -> None:
     active = written(drain)
     channel.reports.write(report(active, DrainState.FLUSHING))
