@@ -25,7 +25,7 @@ from spark_drain_agent.planning.output_paths import query_folder
 from spark_drain_agent.planning.plan import QueryPlan
 from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.flush_in_place import flush_running, running_flush_obstacle
-from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError, application
+from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError, application, give_up_command
 from spark_drain_agent.queries.freeze import FrozenQuery, terminate
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.live_query import LiveQuery
@@ -181,7 +181,7 @@ class CommittedQuery:
                 f"{self.label}: drain {self._drain_id} is past its point of no return, was begun with another version of the application, "
                 "and is not finished: start that version once, it finishes the drain and stops. If this is the same one, and only an "
                 "upgrade of the agent or a plan with something new in each start tells them apart, "
-                f"{SAME_VERSION_CONF}={self._drain_id} says so. If that version is lost: `python -m spark_drain_agent recover`, or, where "
+                f"{SAME_VERSION_CONF}={self._drain_id} says so. If that version is lost: {give_up_command(self._tracked)}, or, where "
                 "that finds nothing to give up, remove the drain's request"
             )
 

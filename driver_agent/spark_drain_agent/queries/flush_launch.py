@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -14,7 +15,7 @@ from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.sinks import discard_once_at, write_once_at
 from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY, GENERATION_PROPERTY, marked
 
-__all__ = ["RecoveryNeedsPreviousVersionError", "application"]
+__all__ = ["RecoveryNeedsPreviousVersionError", "application", "give_up_command"]
 
 
 class RecoveryNeedsPreviousVersionError(Exception):
@@ -42,6 +43,11 @@ def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], Stream
     return launch_once
 
 
+def give_up_command(tracked: TrackedQuery) -> str:
+    """Return the command that gives up the pending flush of a query, for a message."""
+    return f"`python -m spark_drain_agent recover {shlex.quote(tracked.location or 'CHECKPOINT')} --discard-pending`"
+
+
 def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
     """Return the check that this version of the query is the one whose flush batch is pending."""
 
@@ -52,7 +58,7 @@ def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
                 f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
                 "it finishes the drain and stops; if this is the same one, and only an upgrade of the agent or a plan with something new "
                 f"in each start tells them apart, {SAME_VERSION_CONF}={journal.drain_id} says so; or give the flush up with "
-                "`python -m spark_drain_agent recover`"
+                + give_up_command(tracked)
             )
 
     return check
