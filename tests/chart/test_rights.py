@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from spark_drain_store import DrainState
 from spark_drain_store.kube_client import ApiError, KubeClient
 
 from tests.operator.conftest import World
@@ -11,7 +12,7 @@ from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
 from tests.support import chart
-from tests.support.apiserver import ApiServer, service_account
+from tests.support.apiserver import ApiServer, new_namespaces, service_account
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -49,6 +50,32 @@ def test_a_drain_with_nothing_but_the_granted_rights(
         agent_client.close()
     refused = [line for line in operator.log().splitlines() if "orbidden" in line]
     assert not [line for line in refused if " cannot " in line], "a right was missing; a namespace that is being deleted refuses as well"
+
+
+def test_a_namespace_without_rights_does_not_end_the_work_in_the_others(api_server: ApiServer, tmp_path: Path) -> None:
+    """Its Role is deleted with it."""
+    with (
+        new_namespaces(api_server, 2) as (mine, other),
+        chart.installed(api_server, mine, rbac={"scope": "Namespaces"}, watchNamespaces=[other, mine]),
+    ):
+        path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{other}/rolebindings"
+        (binding,) = api_server.client.request("GET", path)["items"]
+        name = binding["metadata"]["name"]
+        api_server.client.request("DELETE", f"{path}/{name}")
+        environment = without_proxy(api_server.environment()) | {"KUBECONFIG": str(service_account(api_server, mine, mine, tmp_path))}
+        operator = OperatorProcess(environment, f"{other},{mine}", tmp_path / "operator.log")
+        operator.start()
+        try:
+            World(api_server, mine, operator, ScriptedApplication(api_server.client, mine)).drain_at(DrainState.STOPPING)
+            assert f"in namespace '{other}'" in operator.log()
+            api_server.client.request("POST", path, body={**binding, "metadata": {"name": name}})
+            World(api_server, other, operator, ScriptedApplication(api_server.client, other)).drain_at(DrainState.STOPPING)
+            api_server.client.request("DELETE", f"{path}/{name}")
+            eventually(lambda: operator.log().count("; the other namespaces are watched") == 2, "it is told again", 40)
+            api_server.client.request("POST", path, body={**binding, "metadata": {"name": name}})
+            assert operator.running
+        finally:
+            operator.kill()
 
 
 def test_the_agent_may_not_touch_the_application(api_server: ApiServer, installed: str, tmp_path: Path) -> None:

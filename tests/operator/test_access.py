@@ -6,7 +6,7 @@ import pytest
 from spark_drain_operator import cli
 from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.storage import access
-from spark_drain_operator.storage.access import Access
+from spark_drain_operator.storage.access import Access, is_news
 from spark_drain_operator.storage.own_objects import Resource
 from spark_drain_store.kube_client import KubeClient
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.apiserver
 
 
 def test_what_is_missing_is_named(api_server: ApiServer, namespace: str, tmp_path: Path) -> None:
-    assert Access(api_server.client, [RESOURCE], [namespace]).missing() == ""
-    assert Access(api_server.client, [RESOURCE], []).missing() == ""
+    assert Access(api_server.client, [RESOURCE], [namespace]).problems() == {}
+    assert Access(api_server.client, [RESOURCE], []).problems() == {}
     absent = Resource("PipelineNap", "pipelinenaps", "sparkdrain.io/nap", ("Rested",))
-    assert "cannot watch pipelinenaps" in Access(api_server.client, [absent], []).missing()
-    assert "apply the files of crds/" in Access(api_server.client, [absent], []).missing()
+    assert "cannot watch pipelinenaps" in Access(api_server.client, [absent], []).problems()[""]
+    assert "apply the files of crds/" in Access(api_server.client, [absent], []).problems()[""]
     nobody = KubeClient.from_kubeconfig(str(service_account(api_server, namespace, "default", tmp_path)))
-    assert f"cannot watch pipelinedrains in namespace '{namespace}'" in Access(nobody, [RESOURCE], [namespace]).missing()
+    assert f"cannot watch pipelinedrains in namespace '{namespace}'" in Access(nobody, [RESOURCE], [namespace]).problems()[namespace]
     nobody.close()
 
 
@@ -31,8 +31,42 @@ def test_what_may_be_listed_and_not_watched_is_named(api_server: ApiServer, name
     api_server.run_kubectl("create", "role", "reader", "-n", namespace, "--verb=list", "--resource=pipelinedrains,configmaps,pods")
     api_server.run_kubectl("create", "rolebinding", "reader", "-n", namespace, "--role=reader", f"--serviceaccount={namespace}:default")
     reader = KubeClient.from_kubeconfig(str(service_account(api_server, namespace, "default", tmp_path)))
-    assert "may not watch pipelinedrains" in Access(reader, [RESOURCE], [namespace]).missing()
+    assert "may not watch pipelinedrains" in Access(reader, [RESOURCE], [namespace]).problems()[namespace]
     reader.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "found", "seconds", "expected"),
+    [
+        (set(), set(), 9999.0, False),
+        (set(), {"b"}, 1.0, True),
+        ({"b"}, {"b"}, 1.0, False),
+        ({"b"}, {"b"}, 3600.0, True),
+        ({"b"}, {"c"}, 1.0, True),
+        ({"b"}, set(), 1.0, True),
+    ],
+)
+def test_a_namespace_that_cannot_be_watched_is_not_told_at_each_look(
+    told: set[str], found: set[str], seconds: float, expected: bool
+) -> None:
+    assert is_news(told, found, seconds) is expected
+
+
+def test_a_namespace_that_cannot_be_watched_is_no_end_of_the_others(
+    api_server: ApiServer, namespace: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    verbs, resources = "--verb=list,watch", "--resource=pipelinedrains,configmaps,pods"
+    api_server.run_kubectl("create", "role", "watcher", "-n", namespace, verbs, resources)
+    api_server.run_kubectl("create", "rolebinding", "watcher", "-n", namespace, "--role=watcher", f"--serviceaccount={namespace}:default")
+    watcher = KubeClient.from_kubeconfig(str(service_account(api_server, namespace, "default", tmp_path)))
+    looking = Access(watcher, [RESOURCE], ["deleted", namespace])
+    looking.await_first()
+    looking.look()
+    assert looking.watchable == (namespace,)
+    assert looking.found == ""
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "cannot watch pipelinedrains in namespace 'deleted'" in warning
+    watcher.close()
 
 
 def test_what_goes_missing_later_is_found_beside_the_probes(api_server: ApiServer, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:

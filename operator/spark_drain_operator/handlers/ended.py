@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 
@@ -29,14 +29,16 @@ class Ended:
     Parameters
     ----------
     cluster, resources, namespaces
-        Where to look; no namespaces means everywhere.
+        Where to look; the namespace "" means everywhere.
     queue
         Where keys go.
     """
 
-    def __init__(self, cluster: Cluster, resources: Iterable[Resource], namespaces: Iterable[str], queue: DelayedQueue[ObjectKey]) -> None:
+    def __init__(
+        self, cluster: Cluster, resources: Iterable[Resource], namespaces: Callable[[], Iterable[str]], queue: DelayedQueue[ObjectKey]
+    ) -> None:
         self._cluster = cluster
-        self._resources, self._namespaces = tuple(resources), tuple(namespaces) or ("",)
+        self._resources, self._namespaces = tuple(resources), namespaces
         self._queue = queue
         self.thread = Periodic("ended", self._look_and_wait)
         """Started and stopped with the operator."""
@@ -44,7 +46,7 @@ class Ended:
     def look(self) -> None:
         """Look through all objects once."""
         for resource in self._resources:
-            for namespace in self._namespaces:
+            for namespace in self._namespaces():
                 for page in self._cluster.objects(resource).pages(namespace):
                     for body in page:
                         shown_as_ended = (body.get("status") or {}).get("phase") in resource.ended

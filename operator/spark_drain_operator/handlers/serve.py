@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import kopf
+from kopf._cogs.structs.references import Insights
 from spark_drain_store.kube_client import KubeClient
 
 from spark_drain_operator.engine.queue import DelayedQueue
@@ -23,6 +25,7 @@ from spark_drain_operator.storage.access import Access
 __all__ = ["run_operator"]
 
 _STOP_SECONDS = 2.0
+_FOLLOW_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -56,19 +59,36 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     registry = kopf.OperatorRegistry()
     register_login(registry)
     register(registry, resources, watched, queue, workers=workers, unserved=lambda: access.found)
-    _log.info("watching %s", ", ".join(settings.namespaces) or "the whole cluster")
-    ended = Ended(cluster, resources, settings.namespaces, queue)
+    _log.info("watching %s", ", ".join(access.watchable) or "the whole cluster")
+    ended = Ended(cluster, resources, lambda: access.watchable, queue)
     for thread in (ended.thread, access.thread):
         thread.start()
+    insights = Insights()
+    following = asyncio.create_task(_follow(access, insights)) if settings.namespaces else None
     try:
         await kopf.operator(
             registry=registry,
             standalone=True,
             clusterwide=not settings.namespaces,
-            namespaces=settings.namespaces,
+            namespaces=access.watchable if settings.namespaces else (),
             liveness_endpoint=liveness,
+            insights=insights,
         )
     finally:
+        if following is not None:
+            following.cancel()
         for thread in (access.thread, ended.thread):
             thread.stop()
         cluster.events.close(_STOP_SECONDS)
+
+
+async def _follow(access: Access, insights: Insights) -> None:
+    """Have kopf watch what can be watched: a stream that is refused for long would end all of them."""
+    while True:
+        await asyncio.sleep(_FOLLOW_SECONDS)
+        watchable: set[Any] = set(access.watchable)
+        if watchable and watchable != insights.namespaces:
+            async with insights.revised:
+                insights.namespaces.clear()
+                insights.namespaces.update(watchable)
+                insights.revised.notify_all()

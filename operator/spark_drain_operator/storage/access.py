@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, cluster_path, objects_path
 
 from spark_drain_operator.periodic import Periodic
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
 
-__all__ = ["Access", "NotServedError"]
+__all__ = ["Access", "NotServedError", "is_news"]
 
 _REVIEW = "authorization.k8s.io/v1"
 _GRANT = "grant its service account list and watch, as the chart does"
 _SECONDS, _SHARE = 15.0, 20.0
 _FIRST_ATTEMPTS, _RETRY_SECONDS = 6, 5.0
+_TELL_AGAIN_SECONDS = 3600.0
 
 _log = logging.getLogger(__name__)
 
@@ -42,29 +43,48 @@ class Access:
         self._client = client
         own = [(f"{GROUP}/{VERSION}", resource.plural) for resource in resources]
         kinds = [*own, ("v1", "configmaps"), ("v1", "pods")]
-        self._collections = [
-            (
-                version.rpartition("/")[0],
-                plural,
-                namespace,
-                objects_path(version, namespace, plural) if namespace else cluster_path(version, plural),
-            )
-            for version, plural in kinds
+        self._collections = {
+            namespace: [
+                (
+                    version.rpartition("/")[0],
+                    plural,
+                    namespace,
+                    objects_path(version, namespace, plural) if namespace else cluster_path(version, plural),
+                )
+                for version, plural in kinds
+            ]
             for namespace in (namespaces or [""])
-        ]
+        }
+        self._told: frozenset[str] = frozenset()
+        self._told_at = 0.0
         self.found = ""
-        """What the thread has found missing last."""
+        """Why nothing at all could be watched when it was looked at last, or ""."""
+        self.watchable = tuple(self._collections)
+        """Namespaces that could be watched when it was looked at last; "" means everywhere."""
         self.thread = Periodic("access", self._look, first=_SECONDS)
         """Started and stopped with the operator; the more there is to look at, the more rarely it looks."""
 
     def _look(self) -> float:
         began = time.monotonic()
-        self.found = self.missing()
+        self.look()
         return max(_SECONDS, _SHARE * (time.monotonic() - began))
 
-    def missing(self) -> str:
-        """Return what cannot be read, and the way out; "" where all can, or where the API server does not answer now."""
-        return next(filter(None, map(self._problem, self._collections)), "")
+    def look(self) -> None:
+        """Look at everything once; a namespace that cannot be watched, for example a deleted one, does not end the work in the others."""
+        problems = self.problems()
+        self.watchable = tuple(namespace for namespace in self._collections if namespace not in problems)
+        self.found = "" if self.watchable else next(iter(problems.values()))
+        if self.watchable and is_news(self._told, problems.keys(), time.monotonic() - self._told_at):
+            for problem in problems.values():
+                _log.warning("%s; the other namespaces are watched", problem)
+            for namespace in self._told - problems.keys():
+                _log.info("namespace %r can be watched again", namespace)
+            self._told, self._told_at = frozenset(problems), time.monotonic()
+
+    def problems(self) -> dict[str, str]:
+        """Return what cannot be read, and the way out, by namespace; nothing where the API server does not answer now."""
+        found = {namespace: next(filter(None, map(self._problem, collections)), "") for namespace, collections in self._collections.items()}
+        return {namespace: problem for namespace, problem in found.items() if problem}
 
     def _problem(self, collection: tuple[str, str, str, str]) -> str:
         group, plural, namespace, path = collection
@@ -84,18 +104,23 @@ class Access:
         return ""
 
     def await_first(self) -> None:
-        """Wait half a minute for everything to be there: definitions and rights are often applied together with the operator.
+        """Wait half a minute for something to watch: definitions and rights are often applied together with the operator.
 
         Raises
         ------
         NotServedError
-            Something is missing all the same.
+            There is nothing all the same.
         """
         for attempt in range(_FIRST_ATTEMPTS):
-            missing = self.missing()
-            if not missing:
+            self.look()
+            if self.watchable:
                 return
-            _log.warning("%s", missing)
+            _log.warning("%s", self.found)
             if attempt < _FIRST_ATTEMPTS - 1:
                 time.sleep(_RETRY_SECONDS)
-        raise NotServedError(missing)
+        raise NotServedError(self.found)
+
+
+def is_news(told: Set[str], found: Set[str], seconds: float) -> bool:
+    """Return whether it is to be told which namespaces cannot be watched: when they are others, and every hour."""
+    return found != told or bool(found and seconds >= _TELL_AGAIN_SECONDS)

@@ -28,9 +28,9 @@ def test_only_those_with_something_left_to_do_are_queued(api_server: ApiServer, 
     finished(api_server, namespace, "to-be-deleted", ttlSecondsAfterFinished=0)
     finished(api_server, namespace, "held", finalizers=(f"{GROUP}/drain",))
     api_server.client.request("POST", DRAINS.format(namespace), body=drain_body("live"))
-    for namespaces in ([namespace], []):
+    for where in (namespace, ""):
         queue: DelayedQueue[ObjectKey] = DelayedQueue()
-        Ended(Cluster.over(api_server.client), [RESOURCE], namespaces, queue).look()
+        Ended(Cluster.over(api_server.client), [RESOURCE], [where].copy, queue).look()
         queue.add(LAST)
         names = {key.name for key in iter(queue.get, LAST) if key is not None and key.namespace == namespace}
         assert names == {"to-be-deleted", "held"}  # other tests' drains lie in other namespaces of the same server
@@ -58,7 +58,7 @@ def test_a_look_that_fails_is_repeated_soon(api_server: ApiServer, namespace: st
     monkeypatch.setattr("spark_drain_operator.handlers.ended._AFTER_A_FAILURE", 0.1)
     finished(api_server, namespace, "held", finalizers=(f"{GROUP}/drain",))
     queue: DelayedQueue[ObjectKey] = DelayedQueue()
-    ended = Ended(Cluster.over(api_server.client), [RESOURCE], [namespace], queue)
+    ended = Ended(Cluster.over(api_server.client), [RESOURCE], lambda: [namespace], queue)
     look, failures = ended.look, iter(range(2))
 
     def fail_at_first() -> None:

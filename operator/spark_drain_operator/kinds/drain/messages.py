@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from spark_drain_store import Channel, DrainNotification, DrainReport, Snapshot
+from spark_drain_store import Channel, DrainNotification, DrainReport, DrainState, Snapshot
 from spark_drain_store.drains import read_notifications, read_reports
+from spark_drain_store.protocol import MAX_TOTAL_BYTES
 
-__all__ = ["Messages", "forget_notification", "make_room"]
+__all__ = ["Messages", "forget_notification", "interrupted", "make_room", "outdated"]
+
+_MOST_KEPT_BYTES = MAX_TOTAL_BYTES // 2
 
 
 @dataclass(kw_only=True)
@@ -65,7 +68,7 @@ class Messages:
 
 
 def forget_notification(channel: Channel, drain_id: str) -> None:
-    """Remove the notification, and the reports of earlier drains; the last report stays for people."""
+    """Remove the notification, and the reports of earlier drains that are `outdated`; the last report stays for people."""
     reports = channel.reports.read()  # before the requests: a report that is there now has its request there then, or is an old one's
     requests = channel.requests.read()
     if drain_id not in requests.entries:
@@ -75,12 +78,44 @@ def forget_notification(channel: Channel, drain_id: str) -> None:
 
 
 def make_room(channel: Channel) -> None:
-    """Remove the reports of earlier drains, so that the next one's finds room in the ConfigMap."""
+    """Remove the reports of earlier drains that are `outdated`, so that the next one's finds room in the ConfigMap."""
     reports = channel.reports.read()
     _forget_reports(channel, reports, set(channel.requests.read().entries))
 
 
-def _forget_reports(channel: Channel, reports: Snapshot, wanted: set[str]) -> None:
-    old = {key: None for key in reports.entries if key not in wanted}
+def _forget_reports(channel: Channel, reports: Snapshot, wanted: Set[str]) -> None:
+    old = outdated(reports, wanted)
     if old:
-        channel.reports.write(old)
+        channel.reports.write(dict.fromkeys(old))
+
+
+def outdated(reports: Snapshot, wanted: Set[str]) -> set[str]:
+    """Return the reports without a request that can go.
+
+    The last that tells of an interrupted drain stays, unless a later drain is done or it leaves too little room for the next report.
+    """
+    readable, _ = read_reports(reports)
+    old = reports.entries.keys() - wanted
+    if any(report.state is DrainState.DRAINED for drain_id, report in readable.items() if drain_id in wanted):
+        return old
+    told = interrupted({key: readable[key] for key in readable.keys() & old}, sorted(old - readable.keys()))
+    if told is not None and len(reports.entries[told[0]].encode()) <= _MOST_KEPT_BYTES:
+        old.discard(told[0])
+    return old
+
+
+def interrupted(reports: Mapping[str, DrainReport], malformed: Iterable[str]) -> tuple[str, str] | None:
+    """Return id and state of the last drain that may be past its point of no return, and that no later one has completed.
+
+    Whoever wrote what cannot be read does not say.
+    """
+    done = [report.updated_at for report in reports.values() if report.state is DrainState.DRAINED]
+    known = [
+        report
+        for report in reports.values()
+        if report.state.forward_only and not report.state.finished and all(report.updated_at > time for time in done)
+    ]
+    if known:
+        last = max(known, key=lambda report: report.updated_at)
+        return last.drain_id, str(last.state)
+    return next(((drain_id, "unknown: its report cannot be read") for drain_id in malformed), None)

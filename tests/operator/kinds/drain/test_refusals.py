@@ -115,6 +115,20 @@ def test_a_drain_that_was_interrupted_half_way_is_not_taken_for_nothing_to_drain
     world.await_phase("NothingToDrain", "third")
 
 
+def test_an_interrupted_drain_is_not_forgotten_with_the_next_request(world: World) -> None:
+    world.drain_at(DrainState.FLUSHING)
+    world.application.set_state("FAILED")
+    world.application.end_pods()
+    world.await_phase("Failed")
+    world.application.submit("spark-two")
+    world.create_drain("second", ifNotRunning="Succeed")
+    eventually(lambda: world.drain("second").get("status", {}).get("notification"), "it is asked for")
+    world.application.set_state("FAILED")  # its driver has ended before it had completed anything
+    world.application.end_pods()
+    rejected = world.await_phase("Rejected", "second")
+    assert condition(rejected, "Succeeded")["reason"] == "DrainInterrupted"  # type: ignore[index]
+
+
 def test_deletion_of_the_application_is_refused_where_the_operator_may_not(own_world: World) -> None:
     own_world.operator._command.remove("--allow-delete")
     own_world.operator.start()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from spark_drain_store import DrainReport
 from spark_drain_store.channel import config_map_names
 
 from spark_drain_operator.applications.protocol import Application, current_driver
 from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting, ended
 from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.kinds.drain.messages import interrupted
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import DrainSpec
@@ -19,9 +17,9 @@ __all__ = ["decide", "not_running", "run"]
 
 
 def decide(
-    spec: DrainSpec, application: Application | None, namespace: str, resync: float = 30.0, interrupted: tuple[str, str] | None = None
+    spec: DrainSpec, application: Application | None, namespace: str, resync: float = 30.0, told: tuple[str, str] | None = None
 ) -> Outcome | DriverPod:
-    """Return the driver, or what to do without one; ``interrupted``: id and state of an earlier drain that only the same version ends."""
+    """Return the driver, or what to do without one; ``told``: id and state of an earlier drain that only the same version ends."""
     driver = current_driver(application)
     ref = spec.application
     if driver is not None:
@@ -34,9 +32,9 @@ def decide(
     else:
         state, coming, missing = application.state or "New", not application.will_not_run, ""
     if not coming and spec.if_not_running == "Succeed":
-        if application is not None and interrupted is not None:
+        if application is not None and told is not None:
             _, reports = config_map_names(ref.name, ref.kind)
-            message = message_of(Reason.DRAIN_INTERRUPTED, drain=interrupted[0], state=interrupted[1], reports=reports)
+            message = message_of(Reason.DRAIN_INTERRUPTED, drain=told[0], state=told[1], reports=reports)
             return ended(Phase.REJECTED, Reason.DRAIN_INTERRUPTED, message)
         return ended(Phase.NOTHING_TO_DRAIN, Phase.NOTHING_TO_DRAIN, missing or f"{ref.described()} is not running (state {state})")
     if not coming and spec.if_not_running == "Reject":
@@ -49,15 +47,9 @@ def decide(
     return Waiting(resync, missing or message_of(Reason.WAITING_FOR_DRIVER, kind=ref.kind, name=ref.name, state=state))
 
 
-def _interrupted(reports: Mapping[str, DrainReport], malformed: Iterable[str]) -> tuple[str, str] | None:
-    """Return id and state of a drain that may be past its point of no return; whoever wrote what cannot be read does not say."""
-    known = ((report.drain_id, str(report.state)) for report in reports.values() if report.state.forward_only and not report.state.finished)
-    return next(known, None) or next(((drain_id, "unknown: its report cannot be read") for drain_id in malformed), None)
-
-
 def _decide(drain: DrainPass) -> Outcome | DriverPod:
-    interrupted = _interrupted(drain.messages.reports, drain.messages.malformed)
-    return decide(drain.spec, drain.application, drain.namespace, drain.settings.resync_seconds, interrupted)
+    told = interrupted(drain.messages.reports, drain.messages.malformed)
+    return decide(drain.spec, drain.application, drain.namespace, drain.settings.resync_seconds, told)
 
 
 def not_running(drain: DrainPass) -> Ending | None:
