@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from spark_drain_store import DrainReport, DrainState
@@ -16,7 +16,18 @@ from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.storage.pods import DriverPod
 
-__all__ = ["PATIENCE_SECONDS", "Limits", "acknowledge_by", "give_up_at", "kept", "limits_of", "next_limit", "overdue", "reached"]
+__all__ = [
+    "PATIENCE_SECONDS",
+    "Limits",
+    "acknowledge_by",
+    "give_up_at",
+    "given_up",
+    "kept",
+    "limits_of",
+    "next_limit",
+    "overdue",
+    "reached",
+]
 
 PATIENCE_SECONDS = 300
 """How long what usually takes seconds may take before the drain is called stalled."""
@@ -145,4 +156,14 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     if not begun:
         return wish
     status.withdrawal, status.withdrawal_time = wish, status.withdrawal_time or now
+    if status.forced and status.scale_down_time is None:
+        return given_up(spec, status, deleted=deleted)
     return wish if now >= give_up_at(spec, status.withdrawal_time) else None
+
+
+def given_up(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | None:
+    """Return how a drain ends whose application cannot be stopped by force: it is tried again for as long as somebody wants the drain."""
+    wish, since = status.wish, status.withdrawal_time
+    if wish is None or since is None or not deleted or status.now < give_up_at(spec, since):
+        return None
+    return wish if status.scale_down_time is not None else replace(wish, phase=Phase.TIMED_OUT)
