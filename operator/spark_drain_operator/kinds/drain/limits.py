@@ -151,6 +151,8 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
         state = "the operator could not look after it"
         message = message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state)
         wish = Ending(Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, message)
+        if spec.stops_by_force:  # not noted: what the next pass that can look makes of the deadline holds
+            return wish if deleted and now >= give_up_at(spec, limits.deadline) else None
     if wish is None:
         return None
     if not begun:

@@ -180,3 +180,22 @@ def test_nothing_is_called_stopped_by_force_whose_suspension_was_refused(known: 
     """It is tried again until it can be done; only who deletes the drain gives it up."""
     ending = limits.overdue(spec(on_timeout="ForceStop", timeout=50), status(**BEGUN, **known), None, deleted=deleted)
     assert (None if ending is None else ending.phase) == phase
+
+
+@pytest.mark.parametrize(
+    ("state", "timeout", "deleted", "phase"),
+    [
+        (DrainState.STOPPING, 30, False, None),
+        (DrainState.FLUSHING, 30, False, None),
+        (DrainState.FLUSHING, 41, True, None),
+        (DrainState.FLUSHING, 40, True, "TimedOut"),
+    ],
+)
+def test_a_deadline_at_which_nobody_can_look_still_stops_by_force(
+    state: DrainState, timeout: int, deleted: bool, phase: str | None
+) -> None:
+    """As soon as it can be done: what was noted before would be a wish that stays."""
+    now = status(**BEGUN)
+    ending = limits.overdue(spec(on_timeout="ForceStop", timeout=timeout), now, report(state), deleted=deleted)
+    assert (None if ending is None else ending.phase) == phase
+    assert now.withdrawal is None

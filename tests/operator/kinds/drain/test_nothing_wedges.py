@@ -196,6 +196,21 @@ def look(world: World, *, forbidden: bool) -> float | None:
     return Reconciler(DrainKind(cluster, Settings()), cluster).reconcile(world.namespace, "drain")
 
 
+def test_a_failure_of_seconds_at_the_deadline_keeps_nothing_from_being_stopped_by_force(api_server: Any, namespace: str) -> None:
+    world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
+    agent = world.run_application()
+    drain_id = world.create_drain(timeoutSeconds=1, onTimeout="ForceStop")
+    look(world, forbidden=False)
+    agent.report(drain_id, DrainState.STOPPING)
+    look(world, forbidden=False)
+    time.sleep(2)
+    cluster = Cluster.over(world.client)
+    Reconciler(DrainKind(cluster, Settings()), cluster).tell_failure(namespace, "drain", "Forbidden")
+    for _ in range(2):
+        look(world, forbidden=False)
+    assert world.application.suspended
+
+
 def test_an_application_that_cannot_be_read_holds_nothing_for_ever(api_server: Any, namespace: str) -> None:
     world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
     agent = world.run_application()
