@@ -128,7 +128,8 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     """Return how a drain ends that cannot be looked at; one that its agent has done in time does not.
 
     One that has not begun ends at once when nobody wants it any more. One that the agent may know of ends when the agent would not have
-    been waited for any longer either; what it then does, its own deadline and the notification say.
+    been waited for any longer either; what it then does, its own deadline and the notification say. One that is to be stopped by force
+    waits until that can be done, or until it is deleted.
     """
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return None
