@@ -81,6 +81,10 @@ class ScriptedApplication:
         """Change its spec, as the next version does."""
         self._client.request("PATCH", self._path, body={"spec": spec}, content_type=MERGE_PATCH)
 
+    def label(self, **labels: str) -> None:
+        """Change its labels, as a tool does that applies it with the commit's."""
+        self._client.request("PATCH", self._path, body={"metadata": {"labels": labels}}, content_type=MERGE_PATCH)
+
     def suspend(self) -> None:
         """Suspend it by hand."""
         self._set_suspend(True)

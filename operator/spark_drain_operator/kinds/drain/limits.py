@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from spark_drain_store import DrainReport, DrainState
@@ -16,7 +16,18 @@ from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.storage.pods import DriverPod
 
-__all__ = ["PATIENCE_SECONDS", "Limits", "acknowledge_by", "give_up_at", "kept", "limits_of", "next_limit", "overdue", "reached"]
+__all__ = [
+    "PATIENCE_SECONDS",
+    "Limits",
+    "acknowledge_by",
+    "give_up_at",
+    "given_up",
+    "kept",
+    "limits_of",
+    "next_limit",
+    "overdue",
+    "reached",
+]
 
 PATIENCE_SECONDS = 300
 """How long what usually takes seconds may take before the drain is called stalled."""
@@ -117,7 +128,8 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     """Return how a drain ends that cannot be looked at; one that its agent has done in time does not.
 
     One that has not begun ends at once when nobody wants it any more. One that the agent may know of ends when the agent would not have
-    been waited for any longer either; what it then does, its own deadline and the notification say.
+    been waited for any longer either; what it then does, its own deadline and the notification say. One that is to be stopped by force
+    waits until that can be done, or until it is deleted.
     """
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
         return None
@@ -140,9 +152,21 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
         state = "the operator could not look after it"
         message = message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state)
         wish = Ending(Phase.TIMED_OUT, Reason.DEADLINE_EXCEEDED, message)
+        if spec.stops_by_force:  # not noted: what the next pass that can look makes of the deadline holds
+            return wish if deleted and now >= give_up_at(spec, limits.deadline) else None
     if wish is None:
         return None
     if not begun:
         return wish
     status.withdrawal, status.withdrawal_time = wish, status.withdrawal_time or now
+    if status.forced and status.scale_down_time is None:
+        return given_up(spec, status, deleted=deleted)
     return wish if now >= give_up_at(spec, status.withdrawal_time) else None
+
+
+def given_up(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | None:
+    """Return how a drain ends whose application cannot be stopped by force: it is tried again for as long as somebody wants the drain."""
+    wish, since = status.wish, status.withdrawal_time
+    if wish is None or since is None or not deleted or status.now < give_up_at(spec, since):
+        return None
+    return wish if status.scale_down_time is not None else replace(wish, phase=Phase.TIMED_OUT)

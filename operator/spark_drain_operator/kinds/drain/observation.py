@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_drain_store import DrainNotification, DrainReport, DrainState
 
-from spark_drain_operator.applications.protocol import Application, ApplicationAdapter, current_driver
+from spark_drain_operator.applications.protocol import Activity, Application, ApplicationAdapter, current_driver
 from spark_drain_operator.clock import later
 from spark_drain_operator.kinds.drain.messages import Messages
 from spark_drain_operator.kinds.drain.reasons import ConditionType
@@ -18,9 +18,10 @@ from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.pods import DriverPod
 
-__all__ = ["DrainPass"]
+__all__ = ["ACTS_WITHIN_SECONDS", "DrainPass"]
 
-_ACTS_WITHIN_SECONDS = 60
+ACTS_WITHIN_SECONDS = 60
+"""How long the application's own operator may take to act on a change of its spec."""
 _EARLIER = "earlier"
 """In the place of the digest of a spec that nobody has seen."""
 
@@ -120,6 +121,11 @@ class DrainPass:
         return application is not None and not application.deleted and digest not in ("", application.spec_digest)
 
     @property
+    def perhaps_changed(self) -> bool:
+        """Whether the application was changed before the first look, and it is not known yet whether that has meant anything."""
+        return self.status.spec_digest == _EARLIER
+
+    @property
     def resumed(self) -> bool:
         """Whether another version is meant to run."""
         return self.changed and self.application is not None and not self.application.suspend_requested
@@ -139,8 +145,10 @@ class DrainPass:
         """Remember what the driver that lives now was started with; one that the drain is not for is a next version's."""
         application, status = self.application, self.status
         driver = current_driver(application)
+        if application is not None and driver is not None and self._meant_nothing(application, driver):
+            status.spec_digest = application.spec_digest
         if application is not None and driver is not None and driver.run_id not in (status.seen_run_id, status.next_run_id):
-            if self._is_next(driver):
+            if self._is_next(application, driver):
                 status.next_run_id = driver.run_id
             else:
                 digest = _EARLIER if self._started_earlier(application, driver) else application.spec_digest
@@ -148,14 +156,28 @@ class DrainPass:
         digest = application.spec_digest if application is not None and self.resumed else ""
         # Each change gives the application's own operator the time to act on it.
         if digest != status.changed_digest or (digest and status.changed_time is None):
-            status.changed_digest, status.changed_time = digest, self.now if digest else None
+            since = application.spec_changed if application is not None and self.perhaps_changed else None
+            status.changed_digest, status.changed_time = digest, (since or self.now) if digest else None
 
     def _started_earlier(self, application: Application, driver: DriverPod) -> bool:
         """Whether the spec was changed after the driver was made, and the application's own operator may not have acted on that yet."""
         changed = application.spec_changed
-        return changed is not None and driver.created < changed and self.now < later(changed, _ACTS_WITHIN_SECONDS)
+        return changed is not None and driver.created < changed and self.now < later(changed, ACTS_WITHIN_SECONDS)
 
-    def _is_next(self, driver: DriverPod) -> bool:
+    def _acted_by(self, application: Application) -> datetime | None:
+        """Return until when the application's own operator may act on a change that was there at the first look; None: on a later one."""
+        status = self.status
+        if not self.perhaps_changed or status.changed_time is None or application.spec_digest != status.changed_digest:
+            return None
+        return later(status.changed_time, ACTS_WITHIN_SECONDS)
+
+    def _meant_nothing(self, application: Application, driver: DriverPod) -> bool:
+        """Whether the driver has outlived a change, as that of a label, so that it was started with the present spec."""
+        acted_by = self._acted_by(application)
+        settled = driver.run_id == self.status.seen_run_id and application.activity is Activity.RUNNING
+        return settled and acted_by is not None and self.now >= acted_by
+
+    def _is_next(self, application: Application, driver: DriverPod) -> bool:
         """Whether a driver was started with another spec than the one the request was for, or is not the only run that is meant.
 
         One of the same spec goes on with the drain; what a run has begun to commit, any run of its spec completes.
@@ -168,7 +190,9 @@ class DrainPass:
         # The request of an operator that was killed before it had noted what it was for.
         meant = self.spec.run_id or (not status.spec_digest and self.notification is not None and self.notification.run_id)
         other_run = bool(meant) and driver.run_id not in ("", meant) and not self.may_be_committed
-        return self.begun and (self.changed or other_run)
+        acted_by = self._acted_by(application)
+        changed = self.changed and (acted_by is None or driver.created < acted_by)
+        return self.begun and (changed or other_run)
 
     @property
     def malformed(self) -> bool:

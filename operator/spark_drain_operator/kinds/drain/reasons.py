@@ -13,6 +13,7 @@ __all__ = [
     "ENDED_TOO_EARLY",
     "GAVE_UP_TOO_EARLY",
     "SPEC_CHANGED_TOO_EARLY",
+    "SPEC_PERHAPS_CHANGED",
     "SUPERSEDED_TOO_LATE",
     "ConditionType",
     "Phase",
@@ -222,6 +223,12 @@ SPEC_CHANGED_TOO_EARLY = (
     "one, create another PipelineDrain"
 )
 """Message of the reason SpecChanged where it ends the drain."""
+
+SPEC_PERHAPS_CHANGED = (
+    "the application was applied anew shortly before the drain, perhaps with nothing but another label: if its own operator starts another "
+    "driver, that one is left alone; if it keeps the driver for {seconds} s (state RUNNING), the application is scaled down{late}"
+)
+"""Message of the reason SpecChanged where nobody knows the spec that the driver was started with."""
 
 SUPERSEDED_TOO_LATE = "another run of the application has started"
 """Message of a drain that would have been given up for that."""

@@ -161,3 +161,41 @@ def test_what_was_drained_in_time_is_not_overdue(done: float, waits: bool) -> No
     known = status(**BEGUN, withdrawal=WISH, withdrawal_time=at(-60))
     given = report(DrainState.DRAINED, drained_at=at(done))
     assert (limits.overdue(spec(timeout=50), known, given, deleted=False) is None) == waits
+
+
+FORCED = Ending(Phase.FORCE_STOPPED, "DeadlineExceeded", "not finished in time")
+
+
+@pytest.mark.parametrize(
+    ("known", "deleted", "phase"),
+    [
+        ({"withdrawal": FORCED, "withdrawal_time": at(-600)}, False, None),
+        ({"withdrawal": FORCED, "withdrawal_time": at(-600)}, True, "TimedOut"),
+        ({"withdrawal": FORCED, "withdrawal_time": at(-59)}, True, None),
+        ({"withdrawal": FORCED, "withdrawal_time": at(-600), "scale_down_time": at(-600)}, False, "ForceStopped"),
+        ({"withdrawal": FORCED, "withdrawal_time": at(-600), "scale_down_time": at(-600)}, True, "ForceStopped"),
+    ],
+)
+def test_nothing_is_called_stopped_by_force_whose_suspension_was_refused(known: dict[str, Any], deleted: bool, phase: str | None) -> None:
+    """It is tried again until it can be done; only who deletes the drain gives it up."""
+    ending = limits.overdue(spec(on_timeout="ForceStop", timeout=50), status(**BEGUN, **known), None, deleted=deleted)
+    assert (None if ending is None else ending.phase) == phase
+
+
+@pytest.mark.parametrize(
+    ("state", "timeout", "deleted", "phase"),
+    [
+        (DrainState.STOPPING, 30, False, None),
+        (DrainState.FLUSHING, 30, False, None),
+        (DrainState.FLUSHING, 41, True, None),
+        (DrainState.FLUSHING, 40, True, "TimedOut"),
+    ],
+)
+def test_a_deadline_at_which_nobody_can_look_still_stops_by_force(
+    state: DrainState, timeout: int, deleted: bool, phase: str | None
+) -> None:
+    """As soon as it can be done: what was noted before would be a wish that stays."""
+    now = status(**BEGUN)
+    ending = limits.overdue(spec(on_timeout="ForceStop", timeout=timeout), now, report(state), deleted=deleted)
+    assert (None if ending is None else ending.phase) == phase
+    assert now.withdrawal is None

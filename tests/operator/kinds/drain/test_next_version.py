@@ -426,6 +426,29 @@ def test_a_next_version_that_was_applied_just_before_the_first_look_is_left_alon
     assert not world.application.suspended
 
 
+@pytest.mark.parametrize("after", ["Suspend", "Delete"])
+def test_a_label_that_was_applied_just_before_the_first_look_makes_no_next_version(world: World, after: str) -> None:
+    """The driver outlives the time in which its own operator acts, and is restarted past the point of no return."""
+    agent = world.run_application("spark-zero")
+    world.application.change(image="first")
+    agent.restarted("spark-one", world.application.restart("spark-one"))
+    time.sleep(1.1)  # times of the API server are whole seconds
+    world.application.label(commit="second")
+    drain_id = world.create_drain(afterDrain=after)
+    agent.await_notification()
+    agent.report(drain_id, DrainState.FLUSHING)
+    world.await_phase("Flushing")
+    assert world.drain()["status"]["application"]["specDigest"] == "earlier"
+    changed_for(world, 61)
+    eventually(lambda: world.drain()["status"]["application"]["specDigest"] != "earlier", what="the change has meant nothing")
+    agent.restarted("spark-two", world.application.restart("spark-two"))
+    agent.report(drain_id, DrainState.REPORTING)
+    agent.drained(drain_id)
+    if after == "Suspend":
+        world.application.obey_suspend()
+    assert scaled_down(world.await_phase("Drained")) == ("ApplicationSuspended" if after == "Suspend" else "ApplicationDeleted")
+
+
 @pytest.mark.parametrize("state", [None, DrainState.STOPPING], ids=["unanswered", "stopping"])
 def test_a_next_version_after_an_operator_that_was_killed_before_its_first_status(own_world: World, state: DrainState | None) -> None:
     world = own_world

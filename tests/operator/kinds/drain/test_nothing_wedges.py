@@ -196,6 +196,21 @@ def look(world: World, *, forbidden: bool) -> float | None:
     return Reconciler(DrainKind(cluster, Settings()), cluster).reconcile(world.namespace, "drain")
 
 
+def test_a_failure_of_seconds_at_the_deadline_keeps_nothing_from_being_stopped_by_force(api_server: Any, namespace: str) -> None:
+    world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
+    agent = world.run_application()
+    drain_id = world.create_drain(timeoutSeconds=1, onTimeout="ForceStop")
+    look(world, forbidden=False)
+    agent.report(drain_id, DrainState.STOPPING)
+    look(world, forbidden=False)
+    time.sleep(2)
+    cluster = Cluster.over(world.client)
+    Reconciler(DrainKind(cluster, Settings()), cluster).tell_failure(namespace, "drain", "Forbidden")
+    for _ in range(2):
+        look(world, forbidden=False)
+    assert world.application.suspended
+
+
 def test_an_application_that_cannot_be_read_holds_nothing_for_ever(api_server: Any, namespace: str) -> None:
     world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
     agent = world.run_application()
@@ -217,6 +232,28 @@ def test_an_application_that_cannot_be_read_holds_nothing_for_ever(api_server: A
 
     eventually(passes_until_gone, "the drain is gone", 20)
     assert not agent.notifications()
+    assert world.untouched
+
+
+def test_a_drain_is_deleted_whose_application_cannot_be_read_to_be_stopped_by_force(api_server: Any, namespace: str) -> None:
+    world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
+    agent = world.run_application()
+    drain_id = world.create_drain(acknowledgeTimeoutSeconds=1, timeoutSeconds=1, onTimeout="ForceStop")
+    look(world, forbidden=False)
+    agent.report(drain_id, DrainState.STOPPING)
+    look(world, forbidden=False)
+    time.sleep(2)
+    for _ in range(3):
+        look(world, forbidden=True)
+    assert "completionTime" not in world.drain()["status"]
+    world.delete_drain()
+
+    def passes_until_gone() -> bool:
+        if not world.drain_is_gone():
+            look(world, forbidden=True)
+        return world.drain_is_gone()
+
+    eventually(passes_until_gone, "the drain is gone", 20)
     assert world.untouched
 
 
@@ -534,6 +571,22 @@ def test_a_webhook_of_applications_that_is_away_is_told_of(world: World) -> None
         assert ("Warning", "ReconcileFailed") in world.events()
     world.application.obey_suspend()
     world.await_phase("Drained")
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["", "deleted"])
+def test_a_forced_stop_whose_suspension_is_refused_is_tried_again(world: World, deleted: bool) -> None:
+    world.drain_at(DrainState.FLUSHING, timeoutSeconds=2, onTimeout="ForceStop", acknowledgeTimeoutSeconds=2)
+    with webhook_away(world, "sparkapplications", "sparkoperator.k8s.io", "v1beta2"):
+        assert "failed calling webhook" in world.await_condition("Stalled", "ReconcileFailed")["message"]
+        if deleted:
+            world.delete_drain()
+            eventually(world.drain_is_gone, "the drain is gone", 60)
+        else:
+            time.sleep(3)
+            assert "completionTime" not in world.drain()["status"]
+    if not deleted:
+        world.application.obey_suspend()
+        world.await_phase("ForceStopped")
 
 
 @pytest.mark.parametrize("left", [None, "garbage"], ids=["lost", "malformed"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting, ended
+from spark_drain_operator.kinds.drain.limits import given_up
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.status import DrainStatus
@@ -19,8 +20,11 @@ def run(drain: DrainPass) -> Outcome:
     Only once the stored status says so: a restart must not take the next version for what was to be stopped.
     """
     ending = drain.status.withdrawal
-    if ending is None or not drain.status.forced or drain.unreadable:
+    if ending is None or not drain.status.forced:
         return DONE
+    if drain.unreadable:
+        undone = given_up(drain.spec, drain.status, deleted=drain.deleted)
+        return Ended(replace(undone, message=f"{undone.message}; {drain.unreadable}")) if undone is not None else DONE
     if not DrainStatus.read(drain.body, drain.now).forced:
         return Waiting(0.0, ending.message)
     if drain.application is None and not drain.status.conditions.is_true(ConditionType.SCALED_DOWN):

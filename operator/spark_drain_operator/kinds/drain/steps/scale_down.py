@@ -10,8 +10,8 @@ from spark_drain_operator.applications.protocol import Activity, Application, Su
 from spark_drain_operator.clock import format_time, later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.limits import PATIENCE_SECONDS
-from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.observation import ACTS_WITHIN_SECONDS, DrainPass
+from spark_drain_operator.kinds.drain.reasons import SPEC_PERHAPS_CHANGED, ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.steps.request import removed
 from spark_drain_operator.storage.pods import PodName
 
@@ -138,7 +138,8 @@ def _is_ignored(drain: DrainPass, *, forced: bool) -> bool:
     assert application is not None
     assert since is not None
     settled = forced or application.activity is Activity.RUNNING
-    return settled and not driver.terminating and drain.now >= later(since, _QUIET_SECONDS)
+    seconds = ACTS_WITHIN_SECONDS if drain.perhaps_changed else _QUIET_SECONDS
+    return settled and not driver.terminating and drain.now >= later(since, seconds)
 
 
 def _wait_for_its_operator(drain: DrainPass) -> Waiting:
@@ -146,7 +147,10 @@ def _wait_for_its_operator(drain: DrainPass) -> Waiting:
     assert application is not None
     assert driver is not None
     late = f". Its state is {application.state}: look at its operator and at driver pod {driver.name}" if _is_late(drain) else ""
-    message = message_of(Reason.SPEC_CHANGED, seconds=_QUIET_SECONDS, late=late)
+    if drain.perhaps_changed:
+        message = SPEC_PERHAPS_CHANGED.format(seconds=ACTS_WITHIN_SECONDS, late=late)
+    else:
+        message = message_of(Reason.SPEC_CHANGED, seconds=_QUIET_SECONDS, late=late)
     return _waiting(drain, Reason.SPEC_CHANGED, message)
 
 
