@@ -15,25 +15,25 @@ __all__ = ["Channel", "config_map_names", "open_channel"]
 
 @dataclass(frozen=True)
 class Channel:
-    """The drain messages of one application.
+    """The messages of one application about one topic.
 
     Two stores, because each has one writer only: neither side can lose an update of the other.
 
     Parameters
     ----------
     requests
-        Drain notifications by drain id; written by the operator or the ``drain`` command.
+        Drain notifications by drain id, or placement requests; written by the operator or a command.
     reports
-        Drain reports by drain id; written by the driver agent.
+        Drain reports by drain id, or placement responses; written by the driver agent.
     """
 
     requests: MetadataStore
     reports: MetadataStore
 
     @classmethod
-    def over(cls, requests: MetadataStore, reports: MetadataStore) -> Channel:
-        """Return the topic of drains in two whole stores."""
-        return cls(TopicStore(requests, DRAIN), TopicStore(reports, DRAIN))
+    def over(cls, requests: MetadataStore, reports: MetadataStore, *, topic: str = DRAIN) -> Channel:
+        """Return one topic in two whole stores."""
+        return cls(TopicStore(requests, topic), TopicStore(reports, topic))
 
     def close(self) -> None:
         """End the watches of both stores; their contents stay."""
@@ -52,13 +52,15 @@ def config_map_names(application: str, kind: str = "SparkApplication") -> tuple[
     return f"{stem}-requests", f"{stem}-reports"
 
 
-def open_channel(location: str) -> Channel:
-    """Open the metadata store that a command line or a Spark conf names.
+def open_channel(location: str, topic: str = DRAIN) -> Channel:
+    """Open one topic of the metadata store that a command line or a Spark conf names.
 
     Parameters
     ----------
     location
         ``file:DIR``, or ``configmap:NAMESPACE/APP`` with APP the name of a SparkApplication (``KIND:APP`` for another kind).
+    topic
+        See `spark_drain_store.topics`.
 
     Raises
     ------
@@ -68,7 +70,7 @@ def open_channel(location: str) -> Channel:
     scheme, _, rest = location.partition(":")
     if scheme == "file" and rest:
         folder = _folder(location, rest)
-        return Channel.over(FileStore(folder / "requests"), FileStore(folder / "reports"))
+        return Channel.over(FileStore(folder / "requests"), FileStore(folder / "reports"), topic=topic)
     if scheme == "configmap":
         namespace, _, application = rest.partition("/")
         kind, _, name = application.rpartition(":")
@@ -79,7 +81,7 @@ def open_channel(location: str) -> Channel:
                 requests, reports = open_config_maps(namespace, config_map_names(name, kind or "SparkApplication"))
             except ImportError as error:
                 raise StoreError(f"metadata store {location!r} needs the kubernetes package: install spark-drain[agent]") from error
-            return Channel.over(requests, reports)
+            return Channel.over(requests, reports, topic=topic)
     raise StoreError(f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")
 
 

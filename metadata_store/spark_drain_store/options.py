@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
-__all__ = ["MODES", "OPTIONS", "DrainOptions", "Option", "UnsupportedOptionError", "join_names"]
+__all__ = ["MODES", "OPTIONS", "DrainOptions", "Option", "UnsupportedOptionError", "join_names", "named_values"]
 
 MODES = ("Drain", "CatchUp", "Stop")
 """Drain modes; Samza's DEFAULT is ``Drain``."""
@@ -275,3 +275,15 @@ def _count(name: str, value: str | None) -> int | None:
     if not re.fullmatch("[0-9]{1,9}", value):
         raise UnsupportedOptionError(f"option {name!r} must be a whole number, not {value!r}")
     return int(value)
+
+
+def named_values(flag: str, pairs: Iterable[str]) -> dict[str, str]:
+    """Read the NAME=VALUE texts of a command's repeatable flag; raises `UnsupportedOptionError`."""
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UnsupportedOptionError(f"{flag} {pair!r} must be NAME=VALUE")
+        if values.setdefault(name, value) != value:
+            raise UnsupportedOptionError(f"{flag} {name!r} is given twice, as {values[name]!r} and as {value!r}: give it once")
+    return values

@@ -7,10 +7,20 @@ from typing import Final
 
 from spark_drain_store.protocol import MetadataStore, Snapshot
 
-__all__ = ["DRAIN", "TopicStore"]
+__all__ = ["DRAIN", "PLACEMENT", "TopicStore", "of_topic"]
 
 DRAIN: Final = "drain-v1"
 """Drain notifications and drain reports; the key behind it is the drain's id."""
+
+PLACEMENT: Final = "placement-v1"
+"""Placement requests and placement responses; the key behind it is the placement's id."""
+
+
+def of_topic(snapshot: Snapshot, topic: str) -> Snapshot:
+    """Return what a snapshot of a whole store has of one topic, with the keys that its messages know."""
+    prefix = topic + "."
+    entries = {key.removeprefix(prefix): value for key, value in snapshot.entries.items() if key.startswith(prefix)}
+    return Snapshot(version=snapshot.version, entries=entries)
 
 
 class TopicStore:
@@ -26,24 +36,20 @@ class TopicStore:
 
     def __init__(self, store: MetadataStore, topic: str) -> None:
         self._store = store
-        self._prefix = topic + "."
-
-    def _view(self, snapshot: Snapshot) -> Snapshot:
-        entries = {key.removeprefix(self._prefix): value for key, value in snapshot.entries.items() if key.startswith(self._prefix)}
-        return Snapshot(version=snapshot.version, entries=entries)
+        self._topic = topic
 
     def read(self) -> Snapshot:
         """See `MetadataStore.read`."""
-        return self._view(self._store.read())
+        return of_topic(self._store.read(), self._topic)
 
     def write(self, changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
         """See `MetadataStore.write`."""
-        return self._store.write({self._prefix + key: value for key, value in changes.items()}, if_version=if_version)
+        return self._store.write({f"{self._topic}.{key}": value for key, value in changes.items()}, if_version=if_version)
 
     def watch(self, since: str, timeout: float) -> Snapshot | None:
         """See `MetadataStore.watch`; also wakes up for a change in another topic."""
         snapshot = self._store.watch(since, timeout)
-        return None if snapshot is None else self._view(snapshot)
+        return None if snapshot is None else of_topic(snapshot, self._topic)
 
     def close(self) -> None:
         """Close the store underneath."""
