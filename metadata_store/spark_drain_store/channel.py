@@ -27,13 +27,17 @@ class Channel:
         Drain reports by drain id, or placement responses; written by the driver agent.
     """
 
-    requests: MetadataStore
-    reports: MetadataStore
+    requests: TopicStore
+    reports: TopicStore
 
     @classmethod
     def over(cls, requests: MetadataStore, reports: MetadataStore, *, topic: str = DRAIN) -> Channel:
         """Return one topic in two whole stores."""
         return cls(TopicStore(requests, topic), TopicStore(reports, topic))
+
+    def about(self, topic: str) -> Channel:
+        """Return another topic in the same stores."""
+        return Channel.over(self.requests.whole, self.reports.whole, topic=topic)
 
     def close(self) -> None:
         """End the watches of both stores; their contents stay."""

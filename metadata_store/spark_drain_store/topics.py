@@ -35,22 +35,23 @@ class TopicStore:
     """
 
     def __init__(self, store: MetadataStore, topic: str) -> None:
-        self._store = store
+        self.whole = store
+        """The store underneath, with the keys of all topics."""
         self._topic = topic
 
     def read(self) -> Snapshot:
         """See `MetadataStore.read`."""
-        return of_topic(self._store.read(), self._topic)
+        return of_topic(self.whole.read(), self._topic)
 
     def write(self, changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
         """See `MetadataStore.write`."""
-        return self._store.write({f"{self._topic}.{key}": value for key, value in changes.items()}, if_version=if_version)
+        return self.whole.write({f"{self._topic}.{key}": value for key, value in changes.items()}, if_version=if_version)
 
     def watch(self, since: str, timeout: float) -> Snapshot | None:
         """See `MetadataStore.watch`; also wakes up for a change in another topic."""
-        snapshot = self._store.watch(since, timeout)
+        snapshot = self.whole.watch(since, timeout)
         return None if snapshot is None else of_topic(snapshot, self._topic)
 
     def close(self) -> None:
         """Close the store underneath."""
-        self._store.close()
+        self.whole.close()

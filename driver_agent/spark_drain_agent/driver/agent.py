@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError, reasons
 from spark_drain_store.drains import read_notifications, read_reports
+from spark_drain_store.topics import DRAIN, PLACEMENT
 
 from spark_drain_agent.agent_thread import as_agent, in_callback
 from spark_drain_agent.checkpoint.journal import Journal, read_journal
@@ -25,6 +26,7 @@ from spark_drain_agent.driver.watch import Watch
 from spark_drain_agent.durations import DURATIONS
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
+from spark_drain_agent.placement.handler import PlacementHandler
 from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -68,7 +70,8 @@ class Agent:
         self._drain: Drain | None = None
         self._drain_lock = threading.RLock()
         self._malformed: set[str] = set()
-        self._watch = Watch(channel, self.consider)
+        self._placements = PlacementHandler(internals, channel.about(PLACEMENT), identity.run_id, lambda: self._drain_id)
+        self._watch = Watch(channel, {DRAIN: self.consider, PLACEMENT: self._placements.consider})
         self._let_go = False
         self._drain_ended = monotonic()
         self._process = os.getpid()
@@ -278,6 +281,11 @@ class Agent:
     def drain(self) -> Drain | None:
         """The drain under way."""
         return self._drain
+
+    @property
+    def _drain_id(self) -> str:
+        drain = self._drain
+        return "" if drain is None else drain.drain_id
 
     @property
     def keeps_driver(self) -> bool:

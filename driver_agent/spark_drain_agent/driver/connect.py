@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from spark_drain_store import Channel, DrainNotification, DrainReport, DrainState, Snapshot, reasons
 from spark_drain_store.drains import read_notifications, read_reports
+from spark_drain_store.topics import DRAIN
 
 from spark_drain_agent.clock import utc_now
 from spark_drain_agent.drain.identity import Identity
@@ -75,7 +76,7 @@ class ConnectRefusal:
     def __init__(self, channel: Channel, identity: Identity) -> None:
         self._channel = channel
         self._identity = identity
-        self._watch = Watch(channel, self._answer)
+        self._watch = Watch(channel, {DRAIN: self._answer})
 
     @property
     def run_id(self) -> str:

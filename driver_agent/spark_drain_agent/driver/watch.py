@@ -1,12 +1,13 @@
-"""Looking at an application's drain notifications, at once and whenever they change."""
+"""Looking at what is asked of an application, at once and whenever that changes."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from spark_drain_store import Channel, Snapshot, StoreError
+from spark_drain_store.topics import of_topic
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.clock import monotonic
@@ -25,14 +26,15 @@ class Watch:
     Parameters
     ----------
     channel
-        The application's drain messages; closed with the watch.
-    consider
-        Called with what there is, also when nothing has changed for a while.
+        The application's messages; closed with the watch.
+    handlers
+        By topic: called with the requests that there are, also when nothing has changed for a while.
     """
 
-    def __init__(self, channel: Channel, consider: Callable[[Snapshot], None]) -> None:
+    def __init__(self, channel: Channel, handlers: Mapping[str, Callable[[Snapshot], None]]) -> None:
         self._channel = channel
-        self._consider = consider
+        self._requests = channel.requests.whole
+        self._handlers = handlers
         self._stopped = threading.Event()
 
     def begin(self) -> None:
@@ -44,7 +46,7 @@ class Watch:
         version = ""
         while True:
             try:
-                snapshot = self._channel.requests.read()
+                snapshot = self._requests.read()
                 version = snapshot.version
                 self._consider(snapshot)
                 break
@@ -60,13 +62,17 @@ class Watch:
         self._stopped.set()
         self._channel.close()
 
+    def _consider(self, snapshot: Snapshot) -> None:
+        for topic, consider in self._handlers.items():
+            consider(of_topic(snapshot, topic))
+
     def _watch(self, version: str) -> None:
         with as_agent():
             while not self._stopped.is_set():
                 try:
-                    snapshot = self._channel.requests.watch(version, _WATCH_SECONDS)
+                    snapshot = self._requests.watch(version, _WATCH_SECONDS)
                     if snapshot is None:
-                        snapshot = self._channel.requests.read()  # the slow poll, for a watch that silently died
+                        snapshot = self._requests.read()  # the slow poll, for a watch that silently died
                     version = snapshot.version
                     self._consider(snapshot)
                 except StoreError as error:

@@ -1,0 +1,63 @@
+"""Why a placement is refused: a pure function (table-tested)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_drain_store.placement_messages import Destination, PlacementRequest, UnsupportedDestinationError
+
+from spark_drain_agent.spark_internals.executor_pods import ExecutorPod
+
+__all__ = ["Seen", "refusal"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a request is judged by.
+
+    Parameters
+    ----------
+    run_id
+        ``spark.app.id`` of this run.
+    unsupported
+        Why no executor of this application can be replaced, or "".
+    drain_id
+        The drain under way, or "".
+    registered
+        Ids of the executors that have registered.
+    pods
+        The executors' pods by executor id.
+    objection
+        What speaks against the destination: a node that takes no pods, or labels that the application itself wants otherwise; or "".
+    """
+
+    run_id: str
+    unsupported: str = ""
+    drain_id: str = ""
+    registered: frozenset[str] = frozenset()
+    pods: Mapping[str, ExecutorPod] = field(default_factory=dict)
+    objection: str = ""
+
+
+def refusal(request: PlacementRequest, seen: Seen) -> str:
+    """Return why a request is a bad one, or ""."""
+    try:
+        request.check()
+    except UnsupportedDestinationError as error:
+        return str(error)
+    if request.run_id not in (None, seen.run_id):
+        return f"it was meant for run {request.run_id}, and run {seen.run_id} has taken its place"
+    if request.withdrawn:
+        return "it was withdrawn before it was begun"
+    if seen.unsupported:
+        return f"executors of this application cannot be replaced one by one: {seen.unsupported}"
+    if seen.drain_id:
+        return f"drain {seen.drain_id} is under way: it ends every executor"
+    pod = seen.pods.get(request.executor_id)
+    if request.executor_id not in seen.registered or pod is None:
+        known = ", ".join(sorted(seen.registered, key=lambda item: (len(item), item))) or "none"
+        return f"there is no executor {request.executor_id} in run {seen.run_id}: there are {known}"
+    if request.destination_host == pod.node:
+        return f"executor {request.executor_id} is on node {pod.node} already; to restart it there, give {Destination.LAST_SEEN}"
+    return seen.objection

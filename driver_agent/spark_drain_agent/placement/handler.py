@@ -1,0 +1,166 @@
+"""The placements of this run: one after the other, oldest first."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from spark_drain_store import Channel, Snapshot, StoreError
+from spark_drain_store.placement_messages import Destination, PlacementRequest, PlacementResponse, PlacementStatus
+from spark_drain_store.placements import Placements, read_placement_requests, write_placement_response
+
+from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.clock import utc_now
+from spark_drain_agent.milestones import LOG
+from spark_drain_agent.placement.decide import Seen, refusal
+from spark_drain_agent.placement.move import Move
+from spark_drain_agent.placement.pod_template import conflict
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.spark_internals.executor_pods import ExecutorPods
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+__all__ = ["PlacementHandler"]
+
+_RETRY_SECONDS = 2.0
+
+
+class PlacementHandler:
+    """Carries out placement requests in a thread of its own, which there is only while there are any.
+
+    Parameters
+    ----------
+    internals
+        Access to Spark.
+    channel
+        The application's placements.
+    run_id
+        ``spark.app.id`` of this run.
+    drain_id
+        Returns the drain under way, or "": a drain wins.
+    """
+
+    def __init__(self, internals: SparkInternals, channel: Channel, run_id: str, drain_id: Callable[[], str]) -> None:
+        self._internals = internals
+        self._channel = channel
+        self._run_id = run_id
+        self._drain_id = drain_id
+        self._lock = threading.Lock()
+        self._requests: dict[str, PlacementRequest] = {}
+        self._malformed: dict[str, str] = {}
+        self._answered: set[str] = set()
+        self._working = False
+
+    def consider(self, requests: Snapshot) -> None:
+        """Take note of the present requests, and begin to work on them where nobody does."""
+        readable, malformed = read_placement_requests(requests)
+        with self._lock:
+            self._requests, self._malformed = readable, malformed
+            self._answered &= readable.keys() | malformed.keys()
+            if self._working or self._internals.stopped or not self._unanswered():
+                return
+            self._working = True
+        threading.Thread(target=self._work, name="spark-drain-placement", daemon=True).start()
+
+    def _unanswered(self) -> list[str]:
+        return [key for key in (*self._malformed, *self._requests) if key not in self._answered]
+
+    def _work(self) -> None:
+        with as_agent():
+            while (key := self._next()) is not None:
+                try:
+                    self._answer(key)
+                except StoreError as error:
+                    LOG.warning("placement %s waits for the metadata store: %s", key, error)
+                    time.sleep(_RETRY_SECONDS)
+                    continue
+                except Exception:
+                    LOG.exception("placement %s: unexpected error", key)
+                self._answered.add(key)
+
+    def _next(self) -> str | None:
+        """Return the request that comes next, or None: the thread ends then."""
+        with self._lock:
+            left = [] if self._internals.stopped else self._unanswered()
+            self._working = bool(left)
+            return left[0] if left else None
+
+    def _answer(self, key: str) -> None:
+        placements = Placements.read(self._channel)
+        response = placements.responses.get(key)
+        if response is not None and response.status.finished:
+            return
+        request = self._requests.get(key)
+        if request is None:
+            if key in self._malformed:
+                self._respond(_answer_to(key, PlacementStatus.BAD_REQUEST, self._malformed[key]))
+            return
+        self._accept(placements)
+        if response is not None and response.status is PlacementStatus.IN_PROGRESS:
+            told = f"run {response.run_id} was interrupted while it replaced the executor"
+            self._respond(replace(response, status=PlacementStatus.FAILED, message=told))
+            return
+        pods = ExecutorPods(self._internals)
+        why = self._refusal(request, pods)
+        if why:
+            self._respond(_about(request, PlacementStatus.BAD_REQUEST, why))
+            return
+        try:
+            Move(pods, request, pods.pods()[request.executor_id], self._respond, lambda: self._unwanted(key)).run()
+        except (*JavaError, OSError, KeyError) as error:
+            LOG.exception("placement %s", key)
+            self._respond(_about(request, PlacementStatus.FAILED, f"unexpected {type(error).__name__}: {in_words(error)}"))
+
+    def _refusal(self, request: PlacementRequest, pods: ExecutorPods) -> str:
+        unsupported = pods.unsupported()
+        if unsupported:
+            return refusal(request, Seen(run_id=self._run_id, unsupported=unsupported))
+        node = request.destination_host if request.destination_host not in tuple(Destination) else ""
+        objection = (pods.unusable(node) if node else "") or conflict(request, pods.template(), pods.node_selector())
+        seen = Seen(
+            run_id=self._run_id,
+            drain_id=self._drain_id(),
+            registered=frozenset(pods.registered()),
+            pods=pods.pods(),
+            objection=objection,
+        )
+        return refusal(request, seen)
+
+    def _unwanted(self, key: str) -> str:
+        request = self._requests.get(key)
+        if request is None:
+            return "its request was removed"
+        if request.withdrawn:
+            return "it was withdrawn"
+        if drain_id := self._drain_id():
+            return f"drain {drain_id} has begun"
+        return "the SparkContext was stopped" if self._internals.stopped else ""
+
+    def _accept(self, placements: Placements) -> None:
+        for key, request in placements.requests.items():
+            if key not in placements.responses:
+                self._respond(_about(request, PlacementStatus.ACCEPTED, "it waits for its turn"))
+
+    def _respond(self, response: PlacementResponse) -> None:
+        complete = replace(response, run_id=self._run_id, updated_at=utc_now())
+        LOG.info("placement %s: %s: %s", complete.placement_id, complete.status, complete.message)
+        while True:
+            try:
+                write_placement_response(self._channel, complete)
+            except StoreError as error:
+                if not complete.status.finished:  # the next one says more
+                    LOG.warning("placement %s: the response could not be written: %s", complete.placement_id, error)
+                    return
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+
+def _about(request: PlacementRequest, status: PlacementStatus, message: str) -> PlacementResponse:
+    answer = _answer_to(request.placement_id, status, message)
+    return replace(answer, executor_id=request.executor_id, destination_host=request.destination_host)
+
+
+def _answer_to(key: str, status: PlacementStatus, message: str) -> PlacementResponse:
+    return PlacementResponse(placement_id=key, status=status, updated_at=utc_now(), message=message)

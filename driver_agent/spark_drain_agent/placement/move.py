@@ -1,0 +1,217 @@
+"""One placement: the new executor is there before the old one goes (Samza's RESERVE, STOP; facts of Spark in `executor_pods`)."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from spark_drain_store.placement_messages import Destination, PlacementRequest, PlacementResponse, PlacementStatus
+
+from spark_drain_agent.clock import monotonic
+from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.placement.pod_template import bound_template
+from spark_drain_agent.spark_internals.executor_pods import PLACEMENT_ANNOTATION, ExecutorPod, ExecutorPods
+
+__all__ = ["Move"]
+
+_LOOK_SECONDS = 0.2
+_STOP_SECONDS = 120.0
+"""How long an executor that is decommissioned may take to end by itself, before it is killed; and as long again after that."""
+
+
+@dataclass(frozen=True)
+class _GivenUpError(Exception):
+    """The new executor is not there, and will not be waited for."""
+
+    why: str
+
+
+class Move:
+    """The replacement of one executor.
+
+    Parameters
+    ----------
+    pods
+        The application's executors.
+    request
+        What is asked for; it was not refused.
+    source
+        The executor's pod.
+    respond
+        Called with each new response, which it completes and stores.
+    unwanted
+        Returns why the placement is not wanted any more, or "".
+    """
+
+    def __init__(
+        self,
+        pods: ExecutorPods,
+        request: PlacementRequest,
+        source: ExecutorPod,
+        respond: Callable[[PlacementResponse], None],
+        unwanted: Callable[[], str],
+    ) -> None:
+        self._pods = pods
+        self._request = request
+        self._source = source
+        self._respond = respond
+        self._unwanted = unwanted
+        self._begun = monotonic()
+        self._response = PlacementResponse(
+            placement_id=request.placement_id,
+            status=PlacementStatus.IN_PROGRESS,
+            updated_at=request.created_at,
+            executor_id=request.executor_id,
+            destination_host=request.destination_host,
+            source_node=source.node,
+        )
+
+    def run(self) -> None:
+        """Replace the executor, or leave everything as it was; the response says which."""
+        target = self._pods.target
+        forced = self._request.destination_host == Destination.FORCE_RESTART_LAST_SEEN
+        self._say(f"executor {self._source.executor_id} on {self._source.node} is being replaced")
+        try:
+            new = self._restart(target) if forced else self._reserve(target)
+        except _GivenUpError as given_up:
+            self._end(PlacementStatus.FAILED, given_up.why)
+            return
+        if not forced and not self._stop(target):
+            self._end(
+                PlacementStatus.FAILED,
+                f"executor {new.executor_id} runs on {new.node}, but executor {self._source.executor_id} does not end",
+            )
+            return
+        seconds = monotonic() - self._begun
+        self._end(
+            PlacementStatus.SUCCEEDED,
+            f"executor {new.executor_id} on {new.node} has replaced executor {self._source.executor_id} on {self._source.node} "
+            f"after {seconds:.1f} s",
+        )
+
+    # -- the new executor ------------------------------------------------------------------------------------------------------------
+
+    def _reserve(self, target: int) -> ExecutorPod:
+        """Have one executor more, at the destination; where that fails, the wanted number and the template are as before."""
+        new: ExecutorPod | None = None
+        try:
+            new = self._await_new(target + 1, lambda: None)
+            return new
+        finally:
+            self._pods.target = target
+            if new is None:
+                self._remove_own()
+
+    def _restart(self, target: int) -> ExecutorPod:
+        """End the executor first, and have Spark replace it on its node; where that fails, anywhere."""
+        try:
+            return self._await_new(target, lambda: self._pods.kill(self._source.executor_id))
+        except _GivenUpError as given_up:
+            self._remove_own()  # Spark makes another one, which may run anywhere
+            raise _GivenUpError(
+                f"{given_up.why}; executor {self._source.executor_id} was ended, and Spark replaces it on any node"
+            ) from None
+
+    def _await_new(self, target: int, then: Callable[[], None]) -> ExecutorPod:
+        """Want so many executors while the template binds them, and return the one that has come."""
+        before = self._pods.template_path
+        with tempfile.TemporaryDirectory(prefix="spark-drain-placement-") as folder:
+            template = Path(folder) / "executor.json"
+            template.write_text(json.dumps(bound_template(self._pods.template(), self._request, self._source.node, PLACEMENT_ANNOTATION)))
+            self._pods.use_template(template)
+            try:
+                self._pods.target = target
+                reached("placement-reserved")
+                then()
+                made = self._await(self._made)
+            finally:
+                self._pods.use_template(before)  # a replacement for another lost executor is not bound
+        self._say(f"waiting for executor {made.executor_id}", new_executor_id=made.executor_id)
+        reached("placement-made")
+        new = self._await(self._here)
+        self._say(f"executor {new.executor_id} is there", node=new.node)
+        reached("placement-registered")
+        return new
+
+    def _await(self, look: Callable[[], ExecutorPod | None]) -> ExecutorPod:
+        last = None
+        while True:
+            found = look()
+            if found is not None:
+                return found
+            last = next(iter(self._own()), last)
+            if why := self._unwanted():
+                raise _GivenUpError(f"{why}: executor {self._source.executor_id} was left alone")
+            if monotonic() - self._begun > self._request.expiry_seconds:
+                raise _GivenUpError(_expired(self._request.expiry_seconds, last))
+            time.sleep(_LOOK_SECONDS)
+
+    def _own(self) -> list[ExecutorPod]:
+        return [pod for pod in self._pods.pods().values() if pod.placement_id == self._request.placement_id]
+
+    def _made(self) -> ExecutorPod | None:
+        return next(iter(self._own()), None)
+
+    def _here(self) -> ExecutorPod | None:
+        registered = self._pods.registered()
+        own = self._own()
+        if own and all(pod.over for pod in own):
+            raise _GivenUpError(f"pod {own[0].name} has failed on {own[0].node}: executor {self._source.executor_id} was left alone")
+        return next((pod for pod in own if pod.executor_id in registered and not pod.over), None)
+
+    def _remove_own(self) -> None:
+        """Remove what was asked for and is not wanted; one that has registered in the last moment is ended as any executor is."""
+        registered = self._pods.registered()
+        for pod in self._own():
+            if pod.executor_id in registered:
+                self._pods.decommission(pod.executor_id)
+                self._await_end(pod.executor_id)
+            elif not pod.over:
+                try:
+                    self._pods.delete(pod)
+                except OSError as error:
+                    LOG.warning("placement %s: %s", self._request.placement_id, error)
+
+    # -- the old executor ------------------------------------------------------------------------------------------------------------
+
+    def _stop(self, target: int) -> bool:
+        """End the old executor, which is one too many now; True when it is gone."""
+        self._pods.target = target
+        self._pods.decommission(self._source.executor_id)
+        reached("placement-decommissioned")
+        return self._await_end(self._source.executor_id)
+
+    def _await_end(self, executor_id: str) -> bool:
+        begun = monotonic()
+        while executor_id in self._pods.registered():
+            waited = monotonic() - begun
+            if waited > 2 * _STOP_SECONDS:
+                return False
+            if waited > _STOP_SECONDS or not (self._pods.decommissions or self._pods.busy(executor_id)):
+                self._pods.kill(executor_id)
+            time.sleep(_LOOK_SECONDS)
+        return True
+
+    # -- the response ----------------------------------------------------------------------------------------------------------------
+
+    def _say(self, message: str, **changes: str) -> None:
+        self._response = replace(self._response, message=message, **changes)  # type: ignore[arg-type]
+        self._respond(self._response)
+
+    def _end(self, status: PlacementStatus, message: str) -> None:
+        self._response = replace(self._response, status=status, message=message)
+        self._respond(self._response)
+
+
+def _expired(seconds: int, pod: ExecutorPod | None) -> str:
+    if pod is None:
+        why = "Spark has made no pod for it"
+    elif not pod.node:
+        why = f"pod {pod.name} was not scheduled: {pod.unscheduled or 'no reason is given'}"
+    else:
+        why = f"pod {pod.name} on {pod.node} is {pod.phase}, and its executor has not registered"
+    return f"the new executor was not there after {seconds} s: {why}; the running one was left alone"

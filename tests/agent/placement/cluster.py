@@ -1,0 +1,150 @@
+"""An application whose executors are pods of a real API server and scheduler, under load."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from spark_drain_store import open_channel
+from spark_drain_store.placement_messages import PlacementStatus
+from spark_drain_store.placements import read_placement_response, write_placement_request
+from spark_drain_store.topics import PLACEMENT
+
+from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in, newest
+from tests.support.apiserver import ApiServer, service_account
+from tests.support.process_nodes import SCHEDULER, ProcessNodes
+
+__all__ = ["Placed", "placed_application"]
+
+_SAMPLE_SECONDS = 0.2
+
+
+class Placed:
+    """The application, its executors' pods and its placements."""
+
+    def __init__(self, server: ApiServer, nodes: ProcessNodes, namespace: str, base: Path, driver: Driver) -> None:
+        self.client = server.client
+        self.nodes = nodes
+        self.namespace = namespace
+        self.base = base
+        self.driver = driver
+        self.feed = Feed(base / "input")
+        self.channel = open_channel(f"file:{base / 'store'}", PLACEMENT)
+        self.fewest = 99
+        """The smallest number of running executor pods since the last `watching` began."""
+        self._lock = threading.Lock()
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        """Return the executors' pods by executor id."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        listed = self.client.request("GET", path, query={"labelSelector": "spark-role=executor"})["items"]
+        return {pod["metadata"]["labels"]["spark-exec-id"]: pod for pod in listed}
+
+    def running(self) -> dict[str, str]:
+        """Return the node of each running executor by its id."""
+        return {key: pod["spec"]["nodeName"] for key, pod in self.pods().items() if pod["status"]["phase"] == "Running"}
+
+    def alone(self, count: int = 2) -> dict[str, str]:
+        """Wait until there are so many executors and no other pod, and return their nodes."""
+
+        def look() -> dict[str, str] | None:
+            pods, running = self.pods(), self.running()
+            return running if len(running) == len(pods) == count else None
+
+        return eventually(look, f"{count} executors and no other pod", alive=self.driver)
+
+    def request(self, executor_id: str, destination: str, **options: Any) -> str:
+        """Request a placement; returns its id."""
+        return write_placement_request(self.channel, executor_id, destination, **options)
+
+    def reaches(self, placement_id: str, *statuses: PlacementStatus) -> Any:
+        """Wait until a placement has one of some statuses, and return the response."""
+
+        def look() -> Any:
+            response = read_placement_response(self.channel, placement_id)
+            if response is not None and response.status in statuses:
+                return response
+            assert response is None or not response.status.finished, response
+            return None
+
+        return eventually(look, f"placement {placement_id} to be {' or '.join(statuses)}", 180, self.driver)
+
+    def batches(self, more: int) -> None:
+        """Feed so many files, and wait until each was committed."""
+        self.feed.add(more)
+        last = self.feed.files - 1
+        eventually(lambda: newest(self.base / "checkpoint", "commits") >= last, f"batch {last}", alive=self.driver)
+
+    def check_ledger(self) -> None:
+        """Fail unless every input record came out exactly once, and no batch had failed."""
+        eventually(lambda: len(ids_in(self.base / "out")) == len(self.feed.ids), "all records", alive=self.driver)
+        assert ids_in(self.base / "out") == exactly(self.feed.ids)
+        assert "MicroBatchExecution: Query" not in self.driver.log, self.driver.tail()
+        assert self.driver.running
+
+    @contextmanager
+    def load(self) -> Iterator[None]:
+        """Feed files, a batch at a time, and sample the number of executors, while the block lasts."""
+        stopped = threading.Event()
+        self.fewest = len(self.running())
+
+        def feed() -> None:
+            while not stopped.wait(_SAMPLE_SECONDS):
+                self.fewest = min(self.fewest, len(self.running()))
+                if newest(self.base / "checkpoint", "commits") >= self.feed.files - 1:
+                    self.feed.add()
+
+        thread = threading.Thread(target=feed, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            thread.join()
+
+
+@contextmanager
+def placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **confs: str) -> Iterator[Placed]:
+    """Run an application with two executors, in a namespace of its own."""
+    base.mkdir()
+    namespace = f"placed-{uuid.uuid4().hex[:8]}"
+    server.run_kubectl("create", "namespace", namespace)
+    server.run_kubectl("create", "serviceaccount", "spark", "-n", namespace)
+    server.run_kubectl("create", "rolebinding", "spark", "--clusterrole=edit", f"--serviceaccount={namespace}:spark", "-n", namespace)
+    kubeconfig = service_account(server, namespace, "spark", base)
+    url = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    settings = {
+        "spark.master": f"k8s://{url}",
+        "spark.kubernetes.namespace": namespace,
+        "spark.kubernetes.container.image": "none",
+        "spark.kubernetes.executor.scheduler.name": SCHEDULER,
+        "spark.kubernetes.executor.request.cores": "1",
+        "spark.kubernetes.executor.podNamePrefix": namespace,
+        "spark.kubernetes.allocation.batch.delay": "200ms",
+        "spark.kubernetes.executor.listPollingInterval": "1s",
+        "spark.executor.instances": "2",
+        "spark.executor.memory": "512m",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(kubeconfig))
+        driver = Driver("placed.py", base, store=Drains(base / "store"), confs=settings | confs)
+    placed = Placed(server, nodes, namespace, base, driver)
+    try:
+        placed.batches(1)
+        yield placed
+    finally:
+        driver.close()
+        server.run_kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def shown(response: Any) -> str:
+    """Return a response for a failing assertion."""
+    return json.dumps(json.loads(response.to_json()), indent=2)
