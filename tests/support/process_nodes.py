@@ -83,6 +83,14 @@ class ProcessNodes:
     def cordon(self, name: str, *, on: bool = True) -> None:
         self.client.request("PATCH", f"/api/v1/nodes/{name}", body={"spec": {"unschedulable": on}}, content_type=MERGE_PATCH)
 
+    @contextmanager
+    def starting_nothing(self, name: str) -> Iterator[None]:
+        self.nodes[name].starts = False
+        try:
+            yield
+        finally:
+            self.nodes[name].starts = True
+
     def kill(self, pod: str) -> None:
         """Kill a pod's process, as the kernel does when its memory is at an end."""
         self._processes[pod].kill()
@@ -193,7 +201,7 @@ def process_nodes(server: ApiServer, nodes: list[ProcessNode], folder: Path) -> 
     kube = gobuild.output_dir(gobuild.KUBE) / "kube"
     kubelets = ProcessNodes(server.client, nodes, folder)
     with (folder / "scheduler.log").open("wb") as log:
-        command = [kube, "kube-scheduler", f"--config={folder / 'scheduler.yaml'}", "--secure-port=0"]
+        command = [str(kube), "kube-scheduler", f"--config={folder / 'scheduler.yaml'}", "--secure-port=0"]
         scheduler = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         eventually(lambda: _has_namespace(server.client), what="the namespace of node leases")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import uuid
 from collections.abc import Iterator
@@ -36,6 +35,7 @@ class Placed:
         self.base = base
         self.driver = driver
         self.feed = Feed(base / "input")
+        self.drains = Drains(base / "store")
         self.channel = open_channel(f"file:{base / 'store'}", PLACEMENT)
         self.fewest = 99
         """The smallest number of running executor pods since the last `watching` began."""
@@ -64,11 +64,20 @@ class Placed:
         """Request a placement; returns its id."""
         return write_placement_request(self.channel, executor_id, destination, **options)
 
+    def response(self, placement_id: str) -> Any:
+        """Return a placement's response."""
+        return read_placement_response(self.channel, placement_id)
+
+    @property
+    def run_id(self) -> str:
+        """The application's run."""
+        return next(iter(self.pods().values()))["metadata"]["labels"]["spark-app-selector"]
+
     def reaches(self, placement_id: str, *statuses: PlacementStatus) -> Any:
         """Wait until a placement has one of some statuses, and return the response."""
 
         def look() -> Any:
-            response = read_placement_response(self.channel, placement_id)
+            response = self.response(placement_id)
             if response is not None and response.status in statuses:
                 return response
             assert response is None or not response.status.finished, response
@@ -143,8 +152,3 @@ def placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **con
     finally:
         driver.close()
         server.run_kubectl("delete", "namespace", namespace, "--wait=false")
-
-
-def shown(response: Any) -> str:
-    """Return a response for a failing assertion."""
-    return json.dumps(json.loads(response.to_json()), indent=2)

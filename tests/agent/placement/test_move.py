@@ -2,39 +2,202 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from spark_drain_store.placement_messages import PlacementStatus
+from spark_drain_store.placements import delete_placement, read_placement_response, withdraw_placement
 
+from tests.agent.harness import eventually
 from tests.agent.placement.cluster import Placed, placed_application
 from tests.support.apiserver import ApiServer
 from tests.support.process_nodes import ProcessNode, process_nodes
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
 
-SUCCEEDED, FAILED, BAD_REQUEST = PlacementStatus.SUCCEEDED, PlacementStatus.FAILED, PlacementStatus.BAD_REQUEST
+BAD_REQUEST, ACCEPTED, IN_PROGRESS = PlacementStatus.BAD_REQUEST, PlacementStatus.ACCEPTED, PlacementStatus.IN_PROGRESS
+SUCCEEDED, FAILED = PlacementStatus.SUCCEEDED, PlacementStatus.FAILED
 
 
 @pytest.fixture(scope="module")
 def placed(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placed]:
     folder = tmp_path_factory.mktemp("nodes")
-    two = [ProcessNode("node-1", "127.0.0.11", {"pool": "slow"}), ProcessNode("node-2", "127.0.0.12", {"pool": "fast"})]
-    with process_nodes(api_server, two, folder) as nodes, placed_application(api_server, nodes, folder / "base") as application:
+    three = [
+        ProcessNode("node-1", "127.0.0.11", {"pool": "slow"}),
+        ProcessNode("node-2", "127.0.0.12", {"pool": "fast"}),
+        ProcessNode("node-full", "127.0.0.13", cores=0),
+    ]
+    with process_nodes(api_server, three, folder) as nodes, placed_application(api_server, nodes, folder / "base") as application:
         yield application
+
+
+@pytest.fixture
+def two(placed: Placed) -> dict[str, str]:
+    """Two executors and nothing else; returns the node of each."""
+    return placed.alone()
 
 
 def other(node: str) -> str:
     return {"node-1": "node-2", "node-2": "node-1"}[node]
 
 
-def test_successful_move(placed: Placed) -> None:
-    executor, node = sorted(placed.alone().items())[0]
+def test_successful_move(placed: Placed, two: dict[str, str]) -> None:
+    executor, node = sorted(two.items())[0]
     with placed.load():
         response = placed.reaches(placed.request(executor, other(node)), SUCCEEDED)
-        placed.alone()
+        after = placed.alone()
     assert (response.source_node, response.node) == (node, other(node))
-    assert placed.running()[response.new_executor_id] == other(node)
-    assert executor not in placed.running()
-    assert placed.fewest >= 2
+    assert after == {key: value for key, value in two.items() if key != executor} | {response.new_executor_id: other(node)}
+    assert placed.fewest == 2
+    placed.check_ledger()
+
+
+def test_queueing_of_consecutive_actions(placed: Placed, two: dict[str, str]) -> None:
+    """One at a time, in the order of their times; a restart in place is a move to the same node."""
+    first, second = sorted(two)
+    now = datetime.now(UTC)
+    later = placed.request(second, "ANY_OTHER", created_at=now + timedelta(milliseconds=1))
+    sooner = placed.request(first, "LAST_SEEN", created_at=now)
+    in_place = placed.reaches(sooner, SUCCEEDED)
+    assert placed.response(later).status in (ACCEPTED, IN_PROGRESS)
+    assert (in_place.node, in_place.new_executor_id != first) == (two[first], True)
+    moved = placed.reaches(later, SUCCEEDED)
+    assert placed.alone() == {in_place.new_executor_id: two[first], moved.new_executor_id: other(two[second])}
+    placed.batches(1)
+    placed.check_ledger()
+
+
+def test_an_expired_request_does_not_affect_the_running_executor(placed: Placed, two: dict[str, str]) -> None:
+    executor = min(two)
+    with placed.load():
+        response = placed.reaches(placed.request(executor, "node-full", expiry_seconds=4), FAILED)
+        assert placed.alone() == two
+    assert "after 4 s" in response.message
+    assert "Insufficient cpu" in response.message
+    assert placed.fewest == 2
+    placed.check_ledger()
+
+
+def test_bad_requests(placed: Placed, two: dict[str, str]) -> None:
+    executor, node = sorted(two.items())[0]
+    asked = {
+        placed.request("4711", "node-2"): f"there is no executor 4711 in run {placed.run_id}: there are {', '.join(sorted(two))}",
+        placed.request(executor, node): "to restart it there, give LAST_SEEN",
+        placed.request(executor, other(node), run_id="spark-gone"): "meant for run spark-gone",
+    }
+    for placement_id, told in asked.items():
+        assert told in placed.reaches(placement_id, BAD_REQUEST).message
+    odd = {"odd": "{", "old": json.dumps({"version": 1, "uuid": "old", "timestamp": "2026-01-01T00:00:00Z", "processorId": "driver"})}
+    placed.channel.requests.write(odd)
+    assert "not JSON" in placed.reaches("odd", BAD_REQUEST).message
+    assert "'driver'" in placed.reaches("old", BAD_REQUEST).message
+    assert placed.alone() == two
+
+
+@pytest.mark.soak
+class TestDestinations:
+    def test_any_node_but_the_present_one(self, placed: Placed, two: dict[str, str]) -> None:
+        executor, node = sorted(two.items())[0]
+        assert placed.reaches(placed.request(executor, "ANY_OTHER"), SUCCEEDED).node == other(node)
+
+    def test_a_node_selector(self, placed: Placed, two: dict[str, str]) -> None:
+        response = placed.reaches(placed.request(min(two), "", node_selector={"pool": "fast"}), SUCCEEDED)
+        assert response.node == "node-2"
+
+    def test_a_node_selector_and_any_node_but_the_present_one(self, placed: Placed, two: dict[str, str]) -> None:
+        executor, node = sorted(two.items())[0]
+        pool = {"node-1": "fast", "node-2": "slow"}[node]
+        assert placed.reaches(placed.request(executor, "ANY_OTHER", node_selector={"pool": pool}), SUCCEEDED).node == other(node)
+
+    def test_forced_restart(self, placed: Placed, two: dict[str, str]) -> None:
+        """For a node without room for two: the old executor ends first."""
+        executor, node = sorted(two.items())[0]
+        response = placed.reaches(placed.request(executor, "FORCE_RESTART_LAST_SEEN"), SUCCEEDED)
+        assert (response.node, executor in placed.alone()) == (node, False)
+        placed.batches(1)
+        placed.check_ledger()
+
+
+@pytest.mark.soak
+class TestObstacles:
+    """Whatever gets in the way: two executors run on, no pod is left over, and the answer is true."""
+
+    @pytest.fixture(autouse=True)
+    def _unharmed(self, placed: Placed, two: dict[str, str]) -> Iterator[None]:
+        yield
+        placed.alone()
+        placed.batches(1)
+        placed.check_ledger()
+
+    def test_withdrawn(self, placed: Placed, two: dict[str, str]) -> None:
+        placement_id = placed.request(min(two), "node-full")
+        placed.reaches(placement_id, IN_PROGRESS)
+        eventually(lambda: len(placed.pods()) == 3, "a pod that waits")
+        withdraw_placement(placed.channel, placement_id)
+        assert "it was withdrawn" in placed.reaches(placement_id, FAILED).message
+        assert placed.alone() == two
+
+    def test_removed(self, placed: Placed, two: dict[str, str]) -> None:
+        placement_id = placed.request(min(two), "node-full")
+        placed.reaches(placement_id, IN_PROGRESS)
+        delete_placement(placed.channel, placement_id)
+        assert placed.alone() == two
+        assert read_placement_response(placed.channel, placement_id) is None
+
+    def test_a_node_that_starts_no_container(self, placed: Placed, two: dict[str, str]) -> None:
+        executor, node = sorted(two.items())[0]
+        with placed.nodes.starting_nothing(other(node)):
+            response = placed.reaches(placed.request(executor, other(node), expiry_seconds=5), FAILED)
+        assert "is Pending" in response.message
+        assert placed.alone() == two
+
+    def test_the_new_executor_dies_before_it_registers(self, placed: Placed, two: dict[str, str]) -> None:
+        executor, node = sorted(two.items())[0]
+        placement_id = placed.request(executor, other(node))
+        new = eventually(lambda: placed.reaches(placement_id, IN_PROGRESS).new_executor_id, "a pod is asked for")
+        eventually(lambda: placed.running().get(new), "its process")
+        placed.nodes.kill(placed.pods()[new]["metadata"]["name"])
+        response = placed.reaches(placement_id, FAILED)
+        assert "has failed" in response.message
+        assert executor in placed.alone()
+
+    def test_the_old_executor_dies_meanwhile(self, placed: Placed, two: dict[str, str]) -> None:
+        executor, node = sorted(two.items())[0]
+        placement_id = placed.request(executor, other(node))
+        eventually(lambda: placed.reaches(placement_id, IN_PROGRESS).new_executor_id, "a pod is asked for")
+        placed.nodes.kill(placed.pods()[executor]["metadata"]["name"])
+        response = placed.reaches(placement_id, SUCCEEDED)
+        assert response.node == other(node)
+
+    def test_a_cordoned_node(self, placed: Placed, two: dict[str, str]) -> None:
+        executor, node = sorted(two.items())[0]
+        placed.nodes.cordon(other(node))
+        try:
+            response = placed.reaches(placed.request(executor, other(node), expiry_seconds=4), FAILED)
+        finally:
+            placed.nodes.cordon(other(node), on=False)
+        assert "unschedulable" in response.message
+
+    def test_a_drain_wins(self, placed: Placed, two: dict[str, str]) -> None:
+        placement_id = placed.request(min(two), "node-full")
+        placed.reaches(placement_id, IN_PROGRESS)
+        drain_id = placed.drains.write(execution="AfterApproval")
+        assert f"drain {drain_id} has begun" in placed.reaches(placement_id, FAILED).message
+        assert f"drain {drain_id} is under way" in placed.reaches(placed.request(min(two), "LAST_SEEN"), BAD_REQUEST).message
+        placed.drains.withdraw(drain_id)
+        placed.drains.reaches(drain_id, "Withdrawn", driver=placed.driver)
+        placed.drains.clean_up()
+
+
+@pytest.mark.soak
+def test_twenty_in_a_row(placed: Placed, two: dict[str, str]) -> None:
+    """No batch fails, each record comes out once, there are never too few executors, and nothing is left over."""
+    with placed.load():
+        for _ in range(20):
+            executor, node = sorted(placed.alone().items())[0]
+            assert placed.reaches(placed.request(executor, other(node)), SUCCEEDED).node == other(node)
+        placed.alone()
+    assert placed.fewest == 2
     placed.check_ledger()
