@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from spark_drain_agent.spark_internals.executor_pods import PLACEMENT_ANNOTATION
 __all__ = ["Move"]
 
 _LOOK_SECONDS = 0.2
+_QUIET_SECONDS, _QUIET_LOOKS, _MOST_LOOKS = 1.0, 3, 60
+"""Spark looks for missing executors once in spark.kubernetes.allocation.batch.delay, by default 1 s."""
 _STOP_SECONDS = 120.0
 """How long an executor that is decommissioned may take to end by itself, before it is killed; and as long again after that."""
 
@@ -97,21 +99,21 @@ class Move:
 
     def _reserve(self, target: int) -> ExecutorPod:
         """Have one executor more, at the destination; where that fails, the wanted number and the template are as before."""
-        new: ExecutorPod | None = None
+        before = self._pods.pods().keys()
         try:
-            new = self._await_new(target + 1, lambda: None)
-            return new
-        finally:
+            return self._await_new(target + 1, lambda: None)
+        except BaseException:
             self._pods.target = target
-            if new is None:
-                self._remove_own()
+            self._remove_surplus(target, before)
+            raise
 
     def _restart(self, target: int) -> ExecutorPod:
         """End the executor first, and have Spark replace it on its node; where that fails, anywhere."""
         try:
             return self._await_new(target, lambda: self._pods.kill(self._source.executor_id))
         except _GivenUpError as given_up:
-            self._remove_own()  # Spark makes another one, which may run anywhere
+            for pod in self._own():
+                self._remove(pod)  # Spark makes another one, which may run anywhere
             raise _GivenUpError(
                 f"{given_up.why}; executor {self._source.executor_id} was ended, and Spark replaces it on any node"
             ) from None
@@ -159,22 +161,36 @@ class Move:
     def _here(self) -> ExecutorPod | None:
         registered = self._pods.registered()
         own = self._own()
-        if own and all(pod.over for pod in own):
-            raise _GivenUpError(f"pod {own[0].name} has failed on {own[0].node}: executor {self._source.executor_id} was left alone")
+        if all(pod.over for pod in own):  # also where Spark has removed it since
+            new = self._response.new_executor_id
+            raise _GivenUpError(f"executor {new} has ended before it was there: executor {self._source.executor_id} was left alone")
         return next((pod for pod in own if pod.executor_id in registered and not pod.over), None)
 
-    def _remove_own(self) -> None:
-        """Remove what was asked for and is not wanted; one that has registered in the last moment is ended as any executor is."""
-        registered = self._pods.registered()
-        for pod in self._own():
-            if pod.executor_id in registered:
-                self._pods.decommission(pod.executor_id)
-                self._await_end(pod.executor_id)
-            elif not pod.over:
-                try:
-                    self._pods.delete(pod)
-                except OSError as error:
-                    LOG.warning("placement %s: %s", self._request.placement_id, error)
+    def _remove_surplus(self, target: int, before: Collection[str]) -> None:
+        """Remove the pod that was asked for, and what Spark has made in its place where it has failed."""
+        quiet = 0
+        for _ in range(_MOST_LOOKS):
+            alive = [pod for pod in self._pods.pods().values() if not pod.over]
+            surplus = [pod for pod in alive if pod.placement_id == self._request.placement_id]
+            if not surplus and len(alive) > target:
+                surplus = [pod for pod in alive if pod.executor_id not in before][target - len(alive) :]
+            for pod in surplus:
+                self._remove(pod)
+            quiet = 0 if surplus else quiet + 1
+            if quiet == _QUIET_LOOKS:
+                return
+            time.sleep(_QUIET_SECONDS)
+
+    def _remove(self, pod: ExecutorPod) -> None:
+        """Remove a pod; one that has registered in the last moment is ended as any executor is."""
+        if pod.executor_id in self._pods.registered():
+            self._pods.decommission(pod.executor_id)
+            self._await_end(pod.executor_id)
+            return
+        try:
+            self._pods.delete(pod)
+        except OSError as error:
+            LOG.warning("placement %s: %s", self._request.placement_id, error)
 
     # -- the old executor ------------------------------------------------------------------------------------------------------------
 
