@@ -204,3 +204,23 @@ def test_a_drained_driver_is_held_also_when_its_spark_stops_by_itself(warm: Warm
         assert in_thread(query.awaitTermination) is None
     finally:
         make_anew(warm)
+
+
+@pytest.fixture
+def same_id(warm: Warm, monkeypatch: pytest.MonkeyPatch) -> str:
+    """As on Kubernetes in cluster mode, where each SparkContext of a driver gets its id from one conf."""
+    made = warm.session.sparkContext.applicationId
+    monkeypatch.setattr(SparkContext, "applicationId", property(lambda _: made))
+    return made
+
+
+def test_the_next_session_of_a_driver_has_an_agent_of_its_own_also_under_the_same_id(warm: Warm, tmp_path: Path, same_id: str) -> None:
+    first = warm.agent
+    make_anew(warm)
+    assert warm.agent is not first
+    assert warm.agent.identity.run_id == same_id
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    in_thread(lambda: start(warm.session, tmp_path, "one")).processAllAvailable()
+    assert warm.drain()["message"] == "1 query drained"
+    assert ids_in(tmp_path / "out/one") == exactly(feed.ids)
