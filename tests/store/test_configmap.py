@@ -112,15 +112,17 @@ def test_a_created_store_carries_the_label_that_is_watched(api_server: ApiServer
 @pytest.mark.apiserver
 def test_what_went_with_its_owner_is_made_again_for_that_owner_only(api_server: ApiServer, named: str) -> None:
     """An agent that outlives its application leaves nothing behind for the next one of that name."""
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": str(uuid.uuid4())}
+    config_maps = "/api/v1/namespaces/default/configmaps"
+    made = api_server.client.request("POST", config_maps, body={"metadata": {"name": f"{named}-owner"}})  # else it would be collected
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": f"{named}-owner", "uid": made["metadata"]["uid"]}
     body = {"metadata": {"name": named, "ownerReferences": [owner | {"blockOwnerDeletion": False}]}}
-    api_server.client.request("POST", "/api/v1/namespaces/default/configmaps", body=body)
+    api_server.client.request("POST", config_maps, body=body)
     store = ConfigMapStore(api_server.client, "default", named)
     store.write({"a": "1"})
-    path = f"/api/v1/namespaces/default/configmaps/{named}"
-    api_server.client.request("DELETE", path)
+    api_server.client.request("DELETE", f"{config_maps}/{named}")
     store.write({"a": "2"})
-    assert api_server.client.request("GET", path)["metadata"]["ownerReferences"] == [owner]
+    assert api_server.client.request("GET", f"{config_maps}/{named}")["metadata"]["ownerReferences"] == [owner]
+    api_server.client.request("DELETE", f"{config_maps}/{named}-owner")
 
 
 @pytest.mark.apiserver

@@ -127,10 +127,11 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     else:
         files.delete("state")
     reached("late-state-cleared")
+    # Before the state is there: a start without the agent runs some tasks on a part of it, and is no other version for that.
+    write_journal(files, replace(journal, begun_by=begun.digest))
     if begun.stores:
         confs = begun.confs
         _make(files, begun.stores, first, lambda folder: version.make_empty(confs, folder))
-    write_journal(files, replace(journal, begun_by=begun.digest))
 
 
 def _refuse_taken(files: CheckpointFiles, first: int, taken: bool | None) -> None:

@@ -141,7 +141,7 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
     """
     run_id, seconds = internals.application_id, LEASE.read_or_default(internals.session_conf)
     found = _read(files)
-    if found is None or found.run == run_id:
+    if found is None or (found.run == run_id and _stopped(found) is None):
         return Lease(files, internals, seconds)
     _wait_until_void(files, found, tell)
     LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, found.run)
@@ -182,9 +182,15 @@ def _text(files: CheckpointFiles, name: str) -> str | None:
         return "" if files.exists(name) else None
 
 
-def _wait_until_void(files: CheckpointFiles, found: _Found, tell: Callable[[str], None]) -> None:
+def _stopped(found: _Found) -> Lease | None:
+    """Return the lease where it is one of this process whose SparkContext was stopped; the next one may have the same run id."""
     mine = _of_this_process.get(found.text)
-    if mine is not None and mine.spark_stopped:  # what still works there can only fail, and lets go then
+    return mine if mine is not None and mine.spark_stopped else None
+
+
+def _wait_until_void(files: CheckpointFiles, found: _Found, tell: Callable[[str], None]) -> None:
+    mine = _stopped(found)
+    if mine is not None:  # what still works there can only fail, and lets go then
         tell(f"waits for run {found.run} of this driver, whose SparkContext was stopped, to let go of {files.uri(_LEASE_FILE)}")
         mine.over.wait()
         return

@@ -89,7 +89,7 @@ class AfterCommit:
         DrainEndedError
             Nobody waits for the drain any more.
         SparkStoppedError
-            The application goes on with another SparkContext.
+            The SparkContext was stopped, or the application goes on with another one.
         """
         tries = 0
         while True:
@@ -108,7 +108,7 @@ class AfterCommit:
                     target.stall(message)
                     self._stalled[target.key] = (reason, message + again)
                     self._show()
-            if self._request.wait_until_gone(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
+            if self._request.wait_with_spark(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
                 # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
                 later = "" if isinstance(failure, DrainUndoneError) else "; the next start of the same version finishes it"
                 message = f"given up, since its notification was removed{later}; {target.label}: {in_words(failure)}"

@@ -72,6 +72,8 @@ class InheritedDrain:
         ------
         DrainEndedError
             Nobody waits for the drain any more, and a query is missing.
+        SparkStoppedError
+            The SparkContext was stopped, or the application goes on with another one.
         """
         inherited, gone = self._inherited, False
         if inherited is None or inherited.state is not DrainState.DRAINED:
@@ -87,7 +89,7 @@ class InheritedDrain:
                     if inherited is None:
                         break
                     self._miss(self._missing - {item.location for item in self._offered})
-                gone = self._request.wait_until_gone(POLL_SECONDS)
+                gone = self._request.wait_with_spark(POLL_SECONDS)
         return Finished(options, self._after.reports, dict(self._host.internals.executors()))
 
     def _finish(self, tracked: TrackedQuery, options: DrainOptions) -> None:

@@ -84,6 +84,18 @@ class Request:
             raise SparkStoppedError("its SparkContext was stopped")
         return self.gone.is_set()
 
+    def wait_with_spark(self, seconds: float) -> bool:
+        """Do as `wait_until_gone`, for who can do nothing more in a SparkContext that was stopped.
+
+        Raises
+        ------
+        SparkStoppedError
+            It was stopped, by the application or by itself.
+        """
+        if self._spark_stopped():
+            raise SparkStoppedError("its SparkContext was stopped")
+        return self.wait_until_gone(seconds)
+
     def options(self) -> DrainOptions:
         """Return the options; raises `DrainEndedError` (Rejected) for what cannot be understood."""
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from pyspark.errors import StreamingQueryException
 from spark_drain_store import DrainNotification, DrainReport, DrainState, UnsupportedOptionError, WithdrawalAnswer, reasons
@@ -129,7 +130,7 @@ class Drain:
                 self._to_the_end()
             except Exception as error:
                 if self._overtaken(error):
-                    if self.request.overtaken:
+                    if not self._host.internals.jvm_ended:
                         self._give_up("its SparkContext was stopped before the queries were at their ends", error)
                     LOG.info("drain %s: its SparkContext was stopped; the application's next one continues it", self.drain_id)
                 elif isinstance(error, DrainEndedError):
@@ -144,12 +145,12 @@ class Drain:
                 self._host.gate.turn(Phase.OPEN)
 
     def _overtaken(self, error: Exception) -> bool:
-        """Return whether main stopped Spark before the drain could hold it: what Spark refuses then is no answer to the request."""
+        """Return whether Spark was stopped, by main before the drain could hold it or by itself: what it refuses then is no answer."""
         if isinstance(error, DrainEndedError) and error.reason in (reasons.WITHDRAWN, reasons.DEADLINE_EXCEEDED):
             return False
         if self._host.internals.jvm_ended:
             return True
-        return isinstance(error, SparkStoppedError) or self.request.overtaken or (not self._beyond_return and self._host.internals.stopped)
+        return isinstance(error, SparkStoppedError) or self.request.overtaken or self._host.internals.stopped
 
     def _give_up(self, message: str, cause: BaseException) -> None:
         """Let the application see a drain that will not be finished in this run: a driver that ends well is not started again."""
@@ -158,7 +159,8 @@ class Drain:
         if isinstance(cause.__cause__, StreamingQueryException):
             cause = cause.__cause__
         self.given_up = GivenUp(f"drain {self.drain_id}: {message}", cause)
-        self._host.held.give_up(self.owned(), self.given_up)
+        with suppress(*JavaError):  # a JVM that dies right now
+            self._host.held.give_up(self.owned(), self.given_up)
 
     @property
     def _unfinished(self) -> bool:
@@ -265,7 +267,8 @@ class Drain:
             return
         self._reporter.change(state=DrainState.STALLED, reason=reasons.INTERNAL_ERROR, message=message)
         try:
-            self.request.wait_until_gone()
+            while not self.request.wait_with_spark(_ASK_AGAIN_SECONDS):
+                pass
             why = "given up, since its notification was removed"
         except SparkStoppedError as stopped:
             why = str(stopped)

@@ -91,7 +91,8 @@ def _attach(spark: SparkSession, metadata_store: str | None) -> Agent | None:
     with _lock:
         internals = SparkInternals(spark)
         run_id = internals.application_id
-        if _agent is not None and _agent.identity.run_id == run_id:
+        # On Kubernetes in cluster mode each SparkContext of a driver has the same id.
+        if _agent is not None and _agent.identity.run_id == run_id and not _agent.internals.stop_returned:
             return _agent
         location = store_location(internals.conf, metadata_store)
         if location is None:

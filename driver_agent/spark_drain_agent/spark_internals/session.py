@@ -118,7 +118,10 @@ class SparkInternals:
     def stopped(self) -> bool:
         """Whether the SparkContext was stopped, so that nothing runs in it any more."""
         java_context: Any = self.context._jsc  # None once PySpark has stopped it
-        return java_context is None or bool(java_context.sc().isStopped())
+        try:
+            return java_context is None or bool(java_context.sc().isStopped())
+        except JavaError:
+            return True  # such as a connection that is gone
 
     @property
     def stop_returned(self) -> bool:

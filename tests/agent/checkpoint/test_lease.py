@@ -103,13 +103,14 @@ def test_another_run_is_refused_while_the_first_lives_and_not_after(tmp_path: Pa
 
 
 @pytest.mark.parametrize("ends", ["release", "fall_silent"])
-def test_a_run_of_this_process_that_was_stopped_is_waited_for_as_long_as_it_works_there(tmp_path: Path, ends: str) -> None:
+@pytest.mark.parametrize("next_id", ["two", "one"])  # on Kubernetes in cluster mode both have one id
+def test_a_run_of_this_process_that_was_stopped_is_waited_for_as_long_as_it_works_there(tmp_path: Path, ends: str, next_id: str) -> None:
     """An application may stop its SparkContext and make another one: nobody but the process itself could end what the first one holds."""
     files, stopped = files_in(tmp_path), _Run("one")
     first = acquire_lease(files, cast(SparkInternals, stopped))
     stopped.stop_returned = True
     with ThreadPoolExecutor(1) as other:
-        second = other.submit(acquire_lease, files_in(tmp_path), run("two"))
+        second = other.submit(acquire_lease, files_in(tmp_path), run(next_id))
         time.sleep(SECONDS * 1.5)
         assert not second.done()
         getattr(first, ends)()

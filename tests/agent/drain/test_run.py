@@ -277,6 +277,27 @@ def test_what_nobody_foresaw_beyond_the_point_of_no_return_is_told_to_the_applic
         assert isinstance(told.__cause__, ZeroDivisionError)
 
 
+@pytest.mark.parametrize("stalled", [False, True], ids=["a query is missing", "stalled by what nobody foresaw"])
+def test_a_drain_that_is_not_done_ends_with_a_spark_that_stops_by_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch, stalled: bool
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("nobody foresaw this")
+
+    monkeypatch.setattr("spark_drain_agent.drain.run._ASK_AGAIN_SECONDS", 0.05)
+    if stalled:
+        monkeypatch.setattr("spark_drain_agent.drain.run.InheritedDrain.finish", broken)
+    missing = QueryReport(id="q", state="Flushing", checkpoint_location="file:/checkpoint")
+    with world.run(inherited=replace(INHERITED, state=DrainState.FLUSHING, queries=(missing,))) as drain:
+        before = world.reaches(DrainState.STALLED if stalled else DrainState.FLUSHING)
+        monkeypatch.setattr(NoSpark, "stopped", True)
+    assert drain.given_up is not None
+    assert "its SparkContext was stopped" in drain.given_up.message
+    after = world.report()
+    assert after is not None
+    assert after.state is before.state
+
+
 def test_malformed_notifications_are_reported_once_each(world: World) -> None:
     world.reports.away = True
     world.channel.requests.write({"broken": "not json"})

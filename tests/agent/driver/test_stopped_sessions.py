@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
 from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent import milestones
 from spark_drain_agent.drain import after_commit
 from spark_drain_agent.queries.tracked import VERSION_CONF
 
@@ -158,3 +160,67 @@ def test_the_next_session_of_a_driver_begins_where_a_first_start_has_failed(warm
     make_anew(warm)
     in_thread(lambda: start_counted(warm, tmp_path)).processAllAvailable()
     assert ids_in(tmp_path / "out/counted")[PER_FILE] == 1
+
+
+def stop_by_itself(warm: Warm) -> None:
+    """Stop the SparkContext as Spark does it, and listeners and libraries in the JVM: PySpark does not notice."""
+    context: Any = warm.session.sparkContext._jsc
+    in_thread(context.sc().stop)
+
+
+def test_a_drain_that_cannot_get_on_ends_with_a_spark_that_stops_by_itself(warm: Warm, tmp_path: Path, poisoned: Feed) -> None:
+    """As with a driver that dies: the application fails, and its next start finishes the drain."""
+    (query,) = (query for query in warm.session.streams.active if query.name == "counted")
+    streams = warm.session.streams
+    with warm.requested() as asked:
+        waits = [Started(query.awaitTermination), Started(streams.awaitAnyTermination)]
+        warm.drains.reaches(asked, "Stalled", reason="FlushFailed")
+        ends = Started(warm.agent.hold_exit)
+        stop_by_itself(warm)
+        for waiting in waits:
+            with pytest.raises(StreamingQueryException, match="its SparkContext was stopped"):
+                waiting.result(30)
+        ends.result(30)
+        assert warm.drains.show(asked)["state"] == "Stalled"
+        make_anew(warm)
+        (tmp_path / "poison").unlink()
+        for again in (lambda: start_counted(warm, tmp_path), lambda: start(warm.session, tmp_path, "beside")):
+            in_thread(again)
+        eventually(lambda: warm.drains.show(asked)["state"] == "Drained", "the next session to finish the drain", 60)
+    assert ids_in(tmp_path / "out/counted") == exactly(poisoned.ids)
+
+
+def test_a_drained_driver_is_held_also_when_its_spark_stops_by_itself(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    query = start(warm.session, tmp_path, "drained")
+    query.processAllAvailable()
+    monkeypatch.setattr(milestones, "_observers", [lambda point: stop_by_itself(warm) if point == "reporting" else None])
+    try:
+        with warm.requested() as asked:
+            warm.drains.reaches(asked, "Drained")
+            assert in_thread(lambda: query.awaitTermination(1)) is False
+            assert query.isActive
+        assert in_thread(query.awaitTermination) is None
+    finally:
+        make_anew(warm)
+
+
+@pytest.fixture
+def same_id(warm: Warm, monkeypatch: pytest.MonkeyPatch) -> str:
+    """As on Kubernetes in cluster mode, where each SparkContext of a driver gets its id from one conf."""
+    made = warm.session.sparkContext.applicationId
+    monkeypatch.setattr(SparkContext, "applicationId", property(lambda _: made))
+    return made
+
+
+def test_the_next_session_of_a_driver_has_an_agent_of_its_own_also_under_the_same_id(warm: Warm, tmp_path: Path, same_id: str) -> None:
+    first = warm.agent
+    make_anew(warm)
+    assert warm.agent is not first
+    assert warm.agent.identity.run_id == same_id
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    in_thread(lambda: start(warm.session, tmp_path, "one")).processAllAvailable()
+    assert warm.drain()["message"] == "1 query drained"
+    assert ids_in(tmp_path / "out/one") == exactly(feed.ids)
