@@ -70,7 +70,7 @@ def test_every_command_of_the_store_in_the_pages_is_one() -> None:
     found = commands("python -m spark_drain_store")
     assert found
     for page, words in found:
-        assert cli._parser().parse_args(words[3:]).topic == "drain", page
+        assert cli._parser().parse_args(words[3:]).topic in ("drain", "placement"), page
 
 
 def test_every_command_of_the_agent_in_the_pages_is_one() -> None:

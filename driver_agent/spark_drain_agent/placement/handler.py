@@ -58,7 +58,7 @@ class PlacementHandler:
         with self._lock:
             self._requests, self._malformed = readable, malformed
             self._answered &= readable.keys() | malformed.keys()
-            if self._working or self._internals.stopped or not self._unanswered():
+            if self._working or not self._unanswered() or self._internals.stopped:
                 return
             self._working = True
         threading.Thread(target=self._work, name="spark-drain-placement", daemon=True).start()

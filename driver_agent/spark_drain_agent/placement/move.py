@@ -6,7 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from spark_drain_store.placement_messages import Destination, PlacementRequest, PlacementResponse, PlacementStatus
@@ -25,11 +25,8 @@ _STOP_SECONDS = 120.0
 """How long an executor that is decommissioned may take to end by itself, before it is killed; and as long again after that."""
 
 
-@dataclass(frozen=True)
 class _GivenUpError(Exception):
-    """The new executor is not there, and will not be waited for."""
-
-    why: str
+    """The new executor is not there, and will not be waited for; the text says why."""
 
 
 class Move:
@@ -80,7 +77,7 @@ class Move:
         try:
             new = self._restart(target) if forced else self._reserve(target)
         except _GivenUpError as given_up:
-            self._end(PlacementStatus.FAILED, given_up.why)
+            self._end(PlacementStatus.FAILED, str(given_up))
             return
         if not forced and not self._stop(target):
             self._end(
@@ -114,9 +111,7 @@ class Move:
         except _GivenUpError as given_up:
             for pod in self._own():
                 self._remove(pod)  # Spark makes another one, which may run anywhere
-            raise _GivenUpError(
-                f"{given_up.why}; executor {self._source.executor_id} was ended, and Spark replaces it on any node"
-            ) from None
+            raise _GivenUpError(f"{given_up}; executor {self._source.executor_id} was ended, and Spark replaces it on any node") from None
 
     def _await_new(self, target: int, then: Callable[[], None]) -> ExecutorPod:
         """Want so many executors while the template binds them, and return the one that has come."""

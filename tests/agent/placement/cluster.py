@@ -71,7 +71,7 @@ class Placed:
     @property
     def run_id(self) -> str:
         """The application's run."""
-        return next(iter(self.pods().values()))["metadata"]["labels"]["spark-app-selector"]
+        return str(next(iter(self.pods().values()))["metadata"]["labels"]["spark-app-selector"])
 
     def reaches(self, placement_id: str, *statuses: PlacementStatus) -> Any:
         """Wait until a placement has one of some statuses, and return the response."""

@@ -1,0 +1,42 @@
+"""Why a placement is refused."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from spark_drain_agent.placement.decide import Seen, refusal
+from spark_drain_agent.spark_internals.executor_pods import ExecutorPod
+from spark_drain_store.placement_messages import PlacementRequest
+
+REQUEST = PlacementRequest(placement_id="p", created_at=datetime(2026, 11, 24, tzinfo=UTC), executor_id="4", destination_host="node-2")
+SEEN = Seen(
+    run_id="spark-1",
+    registered=frozenset({"4", "10", "9"}),
+    pods={name: ExecutorPod(executor_id=name, name=f"exec-{name}", node="node-1") for name in ("4", "5")},
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "seen", "told"),
+    [
+        ({}, {}, ""),
+        ({"destination_host": "LAST_SEEN"}, {}, ""),
+        ({"run_id": "spark-1"}, {}, ""),
+        ({"destination_host": ""}, {}, "destinationHost must be"),
+        ({"run_id": "spark-0"}, {}, "meant for run spark-0, and run spark-1 has taken its place"),
+        ({"withdrawn": True}, {}, "withdrawn before it was begun"),
+        ({}, {"unsupported": "dynamic allocation"}, "cannot be replaced one by one: dynamic allocation"),
+        ({}, {"drain_id": "d"}, "drain d is under way"),
+        ({"executor_id": "7"}, {}, "there is no executor 7 in run spark-1: there are 4, 9, 10"),
+        ({"executor_id": "5"}, {}, "there is no executor 5"),
+        ({"executor_id": "9"}, {}, "there is no executor 9"),
+        ({}, {"registered": frozenset()}, "there are none"),
+        ({"destination_host": "node-1"}, {}, "is on node node-1 already; to restart it there, give LAST_SEEN"),
+        ({}, {"objection": "node node-2 is cordoned"}, "node node-2 is cordoned"),
+    ],
+)
+def test_refusal(asked: dict[str, Any], seen: dict[str, Any], told: str) -> None:
+    why = refusal(replace(REQUEST, **asked), replace(SEEN, **seen))
+    assert told in why
+    assert bool(told) == bool(why)
