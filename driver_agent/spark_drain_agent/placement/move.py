@@ -60,6 +60,7 @@ class Move:
         self._respond = respond
         self._unwanted = unwanted
         self._begun = monotonic()
+        self._before = frozenset(pods.pods())
         self._response = PlacementResponse(
             placement_id=request.placement_id,
             status=PlacementStatus.IN_PROGRESS,
@@ -79,7 +80,7 @@ class Move:
         except _GivenUpError as given_up:
             self._end(PlacementStatus.FAILED, str(given_up))
             return
-        if not forced and not self._stop(target):
+        if not forced and not self._stop(target, new):
             self._end(
                 PlacementStatus.FAILED,
                 f"executor {new.executor_id} runs on {new.node}, but executor {self._source.executor_id} does not end",
@@ -96,12 +97,11 @@ class Move:
 
     def _reserve(self, target: int) -> ExecutorPod:
         """Have one executor more, at the destination; where that fails, the wanted number and the template are as before."""
-        before = self._pods.pods().keys()
         try:
             return self._await_new(target + 1, lambda: None)
         except BaseException:
             self._pods.target = target
-            self._remove_surplus(target, before)
+            self._remove_surplus(target, self._before)
             raise
 
     def _restart(self, target: int) -> ExecutorPod:
@@ -161,14 +161,15 @@ class Move:
             raise _GivenUpError(f"executor {new} has ended before it was there: executor {self._source.executor_id} was left alone")
         return next((pod for pod in own if pod.executor_id in registered and not pod.over), None)
 
-    def _remove_surplus(self, target: int, before: Collection[str]) -> None:
-        """Remove the pod that was asked for, and what Spark has made in its place where it has failed."""
+    def _remove_surplus(self, target: int, kept: Collection[str]) -> None:
+        """Remove the pod that was asked for and is not kept, and what Spark has made beside it and is too many."""
         quiet = 0
         for _ in range(_MOST_LOOKS):
             alive = [pod for pod in self._pods.pods().values() if not pod.over]
-            surplus = [pod for pod in alive if pod.placement_id == self._request.placement_id]
+            others = [pod for pod in alive if pod.executor_id not in kept]
+            surplus = [pod for pod in others if pod.placement_id == self._request.placement_id]
             if not surplus and len(alive) > target:
-                surplus = [pod for pod in alive if pod.executor_id not in before][target - len(alive) :]
+                surplus = others[target - len(alive) :]
             for pod in surplus:
                 self._remove(pod)
             quiet = 0 if surplus else quiet + 1
@@ -189,10 +190,11 @@ class Move:
 
     # -- the old executor ------------------------------------------------------------------------------------------------------------
 
-    def _stop(self, target: int) -> bool:
+    def _stop(self, target: int, new: ExecutorPod) -> bool:
         """End the old executor, which is one too many now; True when it is gone."""
         self._pods.target = target
-        self._pods.decommission(self._source.executor_id)
+        if not self._pods.decommission(self._source.executor_id):  # it has ended by itself, and Spark wanted one in its place
+            self._remove_surplus(target, self._before | {new.executor_id})
         reached("placement-decommissioned")
         return self._await_end(self._source.executor_id)
 

@@ -183,7 +183,7 @@ class TestObstacles:
     def test_a_drain_wins(self, placed: Placed, two: dict[str, str]) -> None:
         placement_id = placed.request(min(two), "node-full")
         placed.reaches(placement_id, IN_PROGRESS)
-        drain_id = placed.drains.write(execution="AfterApproval")
+        drain_id = placed.drains.write("Stop", execution="AfterApproval")
         assert f"drain {drain_id} has begun" in placed.reaches(placement_id, FAILED).message
         assert f"drain {drain_id} is under way" in placed.reaches(placed.request(min(two), "LAST_SEEN"), BAD_REQUEST).message
         placed.drains.withdraw(drain_id)
