@@ -73,12 +73,17 @@ class Broker:
     def read(self, topic: str) -> list[Any]:
         """Return all that is in a topic now, each record read as JSON."""
         with self._reading:
-            self._consumer.topics()  # asks the broker, which may have more partitions than before
-            partitions = [TopicPartition(topic, number) for number in sorted(self._consumer.partitions_for_topic(topic) or ())]
+            # A broker under load learns of a new topic some time after it was made.
+            numbers = eventually(lambda: self._partitions(topic), f"topic {topic} is known", _SECONDS)
+            partitions = [TopicPartition(topic, number) for number in sorted(numbers)]
             self._consumer.assign(partitions)
             self._consumer.seek_to_beginning()
             left = sum(self._consumer.end_offsets(partitions).values())
             return [json.loads(next(self._consumer).value) for _ in range(left)]
+
+    def _partitions(self, topic: str) -> set[int]:
+        self._consumer.topics()  # asks the broker, which may have more partitions than before
+        return self._consumer.partitions_for_topic(topic) or set()
 
     def close(self) -> None:
         """End the client."""
