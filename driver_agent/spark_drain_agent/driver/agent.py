@@ -17,7 +17,7 @@ from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.drain.decide import Assignment, decide
 from spark_drain_agent.drain.identity import Identity
-from spark_drain_agent.drain.recovery import end_interrupted_drain
+from spark_drain_agent.drain.recovery import end_interrupted_drain, report_ended
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.held_queries import HeldQueries
 from spark_drain_agent.driver.recoveries import Recoveries
@@ -205,7 +205,9 @@ class Agent:
             return False
         if not journal.being_undone and self._adopt(journal):
             return True
-        end_interrupted_drain(tracked, lambda: self.held.forget_flush(tracked.internals.session.streams))
+        state = end_interrupted_drain(tracked, lambda: self.held.forget_flush(tracked.internals.session.streams))
+        if state is not None:
+            report_ended(self.channel, journal.drain_id, tracked.location or "", state)
         ended = read_journal(files)
         if ended is not None:
             prepare_first_start(tracked, ended, lambda: self.registry.runs_on(tracked.location), monotonic())

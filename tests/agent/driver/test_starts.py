@@ -19,7 +19,9 @@ from spark_drain_agent.checkpoint.complete import prepare
 from spark_drain_agent.checkpoint.fence import fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep
+from spark_drain_agent.clock import utc_now
 from spark_drain_agent.user_code import callbacks
+from spark_drain_store import DrainReport, DrainState, QueryReport
 
 from tests.agent.apps.sinks import read, to_files
 from tests.agent.driver.streams import Started, in_thread, listening, start, writer
@@ -231,6 +233,9 @@ def test_two_starts_on_one_checkpoint_end_an_interrupted_drain_once(
         flushes=False,
     )
     fence(files, prepare(files, journal))
+    mine = QueryReport(id="q", state="Fencing", checkpoint_location=f"file:{tmp_path}/checkpoints/twice")
+    told = DrainReport(drain_id="6f1c", runs=("before",), state=DrainState.STOPPING, updated_at=utc_now(), queries=(mine,))
+    warm.agent.channel.reports.write({"6f1c": told.to_json()})
     together = threading.Barrier(2)
 
     def begin() -> None:
@@ -242,6 +247,7 @@ def test_two_starts_on_one_checkpoint_end_an_interrupted_drain_once(
     for started in [Started(begin) for _ in range(2)]:
         started.result()
     assert sum("interrupted before its flush" in record.getMessage() for record in caplog.records) == 1
+    assert "6f1c" not in warm.agent.channel.reports.read().entries
     feed.add()
     eventually(lambda: ids_in(tmp_path / "out/twice") == exactly(feed.ids), "the query to read on", 60)
 
