@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ ARGOCD = ROOT / "contrib/argocd"
 _CHART = ROOT / "charts/spark-drain"
 _WRITTEN = "# Written by python -m tools.manifests from {}.\n"
 _OF_HELM = ("helm.sh/chart", "app.kubernetes.io/managed-by")
+DEFINITIONS = ("executorplacement.yaml", "pipelinedrain.yaml")
 _GROUPS = {"PipelineDrain": "sparkdrain.io", "SparkApplication": "sparkoperator.k8s.io"}
 
 
@@ -36,9 +38,9 @@ def _dumped(*objects: dict[str, Any]) -> str:
     return "---\n".join(yaml.dump(each, Dumper=_Dumper, sort_keys=False, width=10_000) for each in objects)
 
 
-def definition() -> str:
-    """Return the chart's copy of the CustomResourceDefinition."""
-    return (ROOT / "crds/pipelinedrain.yaml").read_text()
+def definition(name: str) -> str:
+    """Return the chart's copy of a CustomResourceDefinition."""
+    return (ROOT / "crds" / name).read_text()
 
 
 def operator() -> str:
@@ -68,7 +70,7 @@ def argocd_cm() -> str:
 
 
 MANIFESTS: dict[Path, Callable[[], str]] = {
-    _CHART / "files/crds/pipelinedrain.yaml": definition,
+    **{_CHART / "files/crds" / name: partial(definition, name) for name in DEFINITIONS},
     ROOT / "kustomize/base/operator.yaml": operator,
     ARGOCD / "argocd-cm.yaml": argocd_cm,
     _CHART / "files/argocd-cm.yaml": argocd_cm,

@@ -20,8 +20,10 @@ from devcluster.api import control_plane
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
+OWN_DEFINITIONS = (ROOT / "crds/executorplacement.yaml", ROOT / "crds/pipelinedrain.yaml")
 KUBECONFIG = "SPARK_DRAIN_TEST_KUBECONFIG"
 DRAINS = "/apis/sparkdrain.io/v1alpha1/namespaces/{}/pipelinedrains"
+PLACEMENTS = "/apis/sparkdrain.io/v1alpha1/namespaces/{}/executorplacements"
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,10 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @contextmanager
 def served(kubeconfig: Path, kubectl: str, cache: Path) -> Iterator[ApiServer]:
-    """Teach an API server what a PipelineDrain and a SparkApplication are."""
+    """Teach an API server what the operator's own kinds and a SparkApplication are."""
     client = KubeClient.from_kubeconfig(str(kubeconfig))
     server = ApiServer(kubeconfig, client, kubectl, cache)
-    for path in (ROOT / "crds/pipelinedrain.yaml", spark_application_definition()):
+    for path in (*OWN_DEFINITIONS, spark_application_definition()):
         server.apply(path)
         name = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)["metadata"]["name"]
         eventually(partial(server.established, name), what=f"{name} is established")
@@ -99,12 +101,13 @@ def new_namespaces(api_server: ApiServer, count: int) -> Iterator[list[str]]:
     for name in names:
         eventually(partial(account, name), what="the namespace has its service account")
     yield names
-    for drain in client.request("GET", "/apis/sparkdrain.io/v1alpha1/pipelinedrains")["items"]:
-        metadata = drain["metadata"]
-        if metadata["namespace"] in names and metadata.get("finalizers"):
-            patch = [{"op": "remove", "path": "/metadata/finalizers"}]
-            path = f"{DRAINS.format(metadata['namespace'])}/{metadata['name']}"
-            client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
+    for collection in (DRAINS, PLACEMENTS):
+        for item in client.request("GET", collection.replace("namespaces/{}/", ""))["items"]:
+            metadata = item["metadata"]
+            if metadata["namespace"] in names and metadata.get("finalizers"):
+                patch = [{"op": "remove", "path": "/metadata/finalizers"}]
+                path = f"{collection.format(metadata['namespace'])}/{metadata['name']}"
+                client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
     for name in names:
         client.request("DELETE", f"/api/v1/namespaces/{name}")
 
@@ -117,10 +120,19 @@ def namespace(api_server: ApiServer) -> Iterator[str]:
 
 def drain_body(name: str = "drain", **spec: Any) -> dict[str, Any]:
     """Return a PipelineDrain of the application ``app``."""
+    return _body("PipelineDrain", name, spec)
+
+
+def placement_body(name: str = "placement", **spec: Any) -> dict[str, Any]:
+    """Return an ExecutorPlacement of an executor of the application ``app``."""
+    return _body("ExecutorPlacement", name, {"destination": {"type": "AnyOther"}, **spec})
+
+
+def _body(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     reference = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": "app"}
     return {
         "apiVersion": "sparkdrain.io/v1alpha1",
-        "kind": "PipelineDrain",
+        "kind": kind,
         "metadata": {"name": name},
         "spec": {"applicationRef": reference, **spec},
     }

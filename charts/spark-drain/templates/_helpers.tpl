@@ -45,10 +45,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- define "spark-drain.operatorRules" -}}
 - apiGroups: [sparkdrain.io]
-  resources: [pipelinedrains]
+  resources: [pipelinedrains, executorplacements]
   verbs: [get, list, watch, patch, delete]
 - apiGroups: [sparkdrain.io]
-  resources: [pipelinedrains/status]
+  resources: [pipelinedrains/status, executorplacements/status]
   verbs: [update]
 - apiGroups: [sparkoperator.k8s.io]
   resources: [sparkapplications]

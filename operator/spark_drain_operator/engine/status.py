@@ -9,9 +9,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from spark_drain_operator.clock import format_time
 from spark_drain_operator.engine.conditions import FINISHED, MAX_MESSAGE, Conditions, clean_reason
 
-__all__ = ["BasePhase", "Ending", "Status"]
+__all__ = ["BasePhase", "Ending", "Status", "known"]
 
 
 class BasePhase(StrEnum):
@@ -92,3 +93,8 @@ class Status(ABC):
     @abstractmethod
     def as_object(self) -> dict[str, Any]:
         """Return the form of the API, without what is not known."""
+
+
+def known(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are known, times in the form of the API."""
+    return {name: format_time(value) if isinstance(value, datetime) else value for name, value in fields.items() if value}

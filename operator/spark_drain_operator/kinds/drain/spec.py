@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,14 +12,9 @@ from spark_drain_store.options import join_names
 from spark_drain_operator.applications.protocol import ApplicationRef
 from spark_drain_operator.clock import parse_time
 from spark_drain_operator.engine.kind import InvalidSpecError
+from spark_drain_operator.kinds.references import read_reference, unreadable_spec
 
 __all__ = ["DrainSpec"]
-
-
-_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_LONGEST, _LONGEST_LABEL = 220, 63
-"""Pods are found by a label with the name of their SparkApplication, and labels have at most 63 characters."""
-_SHOWN = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +77,8 @@ class DrainSpec:
             A field is missing or has another form.
         """
         try:
-            ref = spec["applicationRef"]
             return cls(
-                application=ApplicationRef(ref["apiVersion"], ref["kind"], _name(ref["kind"], ref["name"])),
+                application=read_reference(spec),
                 run_id=spec.get("runId"),
                 mode=spec.get("mode", "Drain"),
                 options=_options(spec),
@@ -104,9 +97,7 @@ class DrainSpec:
         except InvalidSpecError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidSpecError(
-                f"spec cannot be read ({type(error).__name__}: {error}); apply the CustomResourceDefinition of this operator's version"
-            ) from error
+            raise unreadable_spec(error) from error
 
     def plan(self) -> dict[str, Any]:
         """Return ``status.plan``: the policies in force."""
@@ -124,17 +115,6 @@ class DrainSpec:
             plan["incompleteWindows"] = self.options.get("incompleteWindows.policy", "Emit")
             plan["checkpoint"] = self.options.get("checkpoint.policy", "Auto")
         return plan
-
-
-def _name(kind: str, name: str) -> str:
-    """Return the name of an application; the definition in the cluster may be older than this operator, and let others through."""
-    longest = _LONGEST if kind == "Pod" else _LONGEST_LABEL
-    if not re.fullmatch(_NAME, name) or len(name) > longest:
-        raise InvalidSpecError(
-            f"spec.applicationRef.name {name[:_SHOWN]!r} cannot be the name of a {kind}: it must be at most {longest} lower case letters, "
-            "digits, '-' and '.', beginning and ending with a letter or digit"
-        )
-    return name
 
 
 def _time(field: str, text: str | None) -> datetime | None:

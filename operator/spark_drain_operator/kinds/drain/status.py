@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from spark_drain_operator.clock import format_time, read_time
+from spark_drain_operator.clock import read_time
 from spark_drain_operator.engine.conditions import MAX_MESSAGE, Condition, Conditions
-from spark_drain_operator.engine.status import BasePhase, Ending, Status
+from spark_drain_operator.engine.status import BasePhase, Ending, Status, known
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason
 
 __all__ = ["DrainStatus"]
@@ -116,21 +116,21 @@ class DrainStatus(Status):
             "message": self.message[:MAX_MESSAGE],
             "conditions": [condition.as_object() for condition in self.conditions],
             "plan": self.plan,
-            "application": _known(
+            "application": known(
                 uid=self.application_uid, state=self.application_state, specDigest=self.spec_digest, runId=self.seen_run_id
             ),
-            "nextVersion": _known(specDigest=self.changed_digest, seenAt=self.changed_time, runId=self.next_run_id),
-            "run": _known(id=self.run_id, driverPodName=self.driver_pod_name, driverPodUID=self.driver_pod_uid),
-            "notification": _known(uuid=self.drain_id, attempt=self.notification_attempt, createdAt=self.notification_time),
-            "withdrawal": self.withdrawal and {**self.withdrawal.as_object(), **_known(requestedAt=self.withdrawal_time)},
-            "scaleDown": _known(requestedAt=self.scale_down_time, applicationState=self.scale_down_state),
+            "nextVersion": known(specDigest=self.changed_digest, seenAt=self.changed_time, runId=self.next_run_id),
+            "run": known(id=self.run_id, driverPodName=self.driver_pod_name, driverPodUID=self.driver_pod_uid),
+            "notification": known(uuid=self.drain_id, attempt=self.notification_attempt, createdAt=self.notification_time),
+            "withdrawal": self.withdrawal and {**self.withdrawal.as_object(), **known(requestedAt=self.withdrawal_time)},
+            "scaleDown": known(requestedAt=self.scale_down_time, applicationState=self.scale_down_state),
             "outcome": self.outcome and self.outcome.as_object(),
             "progress": self.progress,
             "queries": self.queries,
             "executorExceptions": self.executor_exceptions,
             "timings": self.timings,
-            "resultRef": _known(name=self.result_name),
-            **_known(startTime=self.start_time, completionTime=self.completion_time),
+            "resultRef": known(name=self.result_name),
+            **known(startTime=self.start_time, completionTime=self.completion_time),
         }
         return {name: value for name, value in status.items() if value not in (None, "", {}, [])}
 
@@ -140,7 +140,3 @@ def _phase(text: str | None) -> Phase:
         return Phase(text or Phase.PENDING)
     except ValueError:  # of a later version
         return Phase.PENDING
-
-
-def _known(**fields: Any) -> dict[str, Any]:
-    return {name: format_time(value) if isinstance(value, datetime) else value for name, value in fields.items() if value}

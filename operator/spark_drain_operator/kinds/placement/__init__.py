@@ -1,0 +1,1 @@
+"""ExecutorPlacements: one executor is moved or restarted while the application runs on."""

@@ -1,0 +1,53 @@
+"""How a placement ends: pure functions (table-tested)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from spark_drain_store.placement_messages import PlacementResponse, PlacementStatus
+
+from spark_drain_operator.clock import later
+from spark_drain_operator.engine.status import Ending
+from spark_drain_operator.kinds.placement.reasons import Phase, Reason
+
+__all__ = ["STOP_SECONDS", "answered", "give_up_at", "phase_of"]
+
+STOP_SECONDS = 300
+"""How long the agent may take to end the old executor once the new one is there."""
+
+_PHASES = {
+    PlacementStatus.CREATED: Phase.PENDING,
+    PlacementStatus.ACCEPTED: Phase.QUEUED,
+    PlacementStatus.IN_PROGRESS: Phase.MOVING,
+}
+
+
+def phase_of(response: PlacementResponse | None) -> Phase | None:
+    """Return the phase of an active placement, None where the agent's answer ends it."""
+    return Phase.PENDING if response is None else _PHASES.get(response.status)
+
+
+def answered(response: PlacementResponse | None, wish: str) -> Ending | None:
+    """Return how the agent's answer ends a placement, None where it does not.
+
+    Parameters
+    ----------
+    response
+        The answer.
+    wish
+        Why it is no longer wanted, or "": an answer that nothing was replaced is what was asked for then.
+    """
+    if response is None or not response.status.finished:
+        return None
+    if response.status is PlacementStatus.SUCCEEDED:
+        return Ending(Phase.SUCCEEDED, Phase.SUCCEEDED, response.message)
+    if wish:
+        return Ending(Phase.CANCELLED, wish, response.message)
+    if response.status is PlacementStatus.BAD_REQUEST:
+        return Ending(Phase.REJECTED, Reason.BAD_REQUEST, response.message)
+    return Ending(Phase.FAILED, Reason.NOT_REPLACED, response.message)
+
+
+def give_up_at(withdrawn: datetime, acknowledge_timeout: int, response: PlacementResponse | None) -> datetime:
+    """Return until when the answer to a withdrawal is waited for; where the new executor is there, the old one is ended first."""
+    return later(withdrawn, acknowledge_timeout + (STOP_SECONDS if response is not None and response.node else 0))

@@ -1,0 +1,70 @@
+"""Step: the request to the agent."""
+
+from __future__ import annotations
+
+from spark_drain_store.channel import config_map_names
+from spark_drain_store.placement_messages import PlacementRequest
+
+from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.kinds.placement.observation import PlacementPass
+from spark_drain_operator.kinds.placement.reasons import ConditionType, Phase, Reason, message_of
+
+__all__ = ["run"]
+
+_POLL_SECONDS = 2.0
+
+
+def run(placement: PlacementPass) -> Outcome:
+    """Write the request once; it is bound to the run whose executor is meant."""
+    status, request, response = placement.status, placement.request, placement.response
+    if request is None and status.request_id:
+        application = placement.application
+        if response is not None and response.status.finished:
+            return DONE
+        if application is None or application.uid != status.application_uid:  # the ConfigMaps have gone with it
+            return DONE
+        requests, _ = config_map_names(placement.spec.application.name, placement.spec.application.kind)
+        return ended(Phase.CANCELLED, Reason.REQUEST_REMOVED, message_of(Reason.REQUEST_REMOVED, requests=requests))
+    if request is None:
+        return _write(placement)
+    if not status.request_id:  # of an operator that was killed before it had noted it
+        status.run_id, status.executor_id = request.run_id or "", request.executor_id
+        status.application_uid = status.application_uid or (placement.application.uid if placement.application is not None else "")
+    status.request_id, status.request_time = request.placement_id, request.created_at.replace(microsecond=0)
+    accepted = message_of(Reason.ACCEPTED, executor=request.executor_id, run=request.run_id)
+    status.set(ConditionType.ACCEPTED, "True", Reason.ACCEPTED, accepted)
+    return DONE
+
+
+def _write(placement: PlacementPass) -> Outcome:
+    application, ref, spec, status = placement.application, placement.spec.application, placement.spec, placement.status
+    assert application is not None
+    owners = placement.cluster.channels.owners(placement.namespace, ref.kind, application.name, application.uid)
+    if owners.another:
+        message = message_of(Reason.CONFIG_MAPS_OF_ANOTHER, names=", ".join(owners.another), name=application.name)
+        status.set(ConditionType.ACCEPTED, "Unknown", Reason.CONFIG_MAPS_OF_ANOTHER, message)
+        return Waiting(_POLL_SECONDS, message)
+    if not owners.complete:
+        created = placement.cluster.channels.ensure(placement.namespace, ref.kind, ref.name, placement.adapter.owner_reference(application))
+        placement.requests_version = placement.requests_version or created
+    _forget_old_responses(placement)
+    placement.write(
+        PlacementRequest(
+            placement_id=placement.placement_id,
+            created_at=placement.now,
+            executor_id=status.executor_id,
+            destination_host=spec.destination_host,
+            node_selector=spec.node_selector,
+            run_id=status.run_id,
+            expiry_seconds=spec.expiry_seconds,
+        )
+    )
+    return run(placement)
+
+
+def _forget_old_responses(placement: PlacementPass) -> None:
+    """Remove answers that came after their request was removed, so that the next one finds room in the ConfigMap."""
+    placements = placement.placements
+    old = [key for key, response in placements.responses.items() if key not in placements.requests and response.status.finished]
+    if old:
+        placement.channel.reports.write(dict.fromkeys(old))
