@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -11,7 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from spark_drain_store import open_channel
+from spark_drain_store import Channel
+from spark_drain_store.channel import config_map_names
+from spark_drain_store.configmap import ConfigMapStore
 from spark_drain_store.placement_messages import PlacementStatus
 from spark_drain_store.placements import read_placement_response, write_placement_request
 from spark_drain_store.topics import PLACEMENT
@@ -20,9 +24,22 @@ from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_i
 from tests.support.apiserver import ApiServer, service_account
 from tests.support.process_nodes import SCHEDULER, ProcessNodes
 
-__all__ = ["Placed", "placed_application"]
+__all__ = ["APPLICATION", "Placed", "placed_application"]
 
+APPLICATION = "app"
 _SAMPLE_SECONDS = 0.2
+
+
+class InCluster(Drains):
+    """The ``spark_drain_store`` command on the application's ConfigMaps."""
+
+    def __init__(self, server: ApiServer, namespace: str) -> None:
+        self.location = f"configmap:{namespace}/{APPLICATION}"
+        self._environment = server.environment()
+
+    def _command(self, *arguments: str) -> str:
+        command = [sys.executable, "-m", "spark_drain_store", "--metadata-store", self.location, "drain", *arguments]
+        return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
 class Placed:
@@ -35,8 +52,9 @@ class Placed:
         self.base = base
         self.driver = driver
         self.feed = Feed(base / "input")
-        self.drains = Drains(base / "store")
-        self.channel = open_channel(f"file:{base / 'store'}", PLACEMENT)
+        self.drains = InCluster(server, namespace)
+        requests, reports = (ConfigMapStore(server.client, namespace, name) for name in config_map_names(APPLICATION))
+        self.channel = Channel.over(requests, reports, topic=PLACEMENT)
         self.fewest = 99
         """The smallest number of running executor pods since the last `watching` began."""
         self._lock = threading.Lock()
@@ -144,11 +162,12 @@ def placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **con
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", str(kubeconfig))
-        driver = Driver("placed.py", base, store=Drains(base / "store"), confs=settings | confs)
+        driver = Driver("placed.py", base, store=InCluster(server, namespace), confs=settings | confs)
     placed = Placed(server, nodes, namespace, base, driver)
     try:
         placed.batches(1)
         yield placed
     finally:
+        placed.channel.close()
         driver.close()
         server.run_kubectl("delete", "namespace", namespace, "--wait=false")

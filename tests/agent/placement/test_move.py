@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from spark_drain_store.placement_messages import PlacementStatus
-from spark_drain_store.placements import delete_placement, read_placement_response, withdraw_placement
+from spark_drain_store.placements import Placements, delete_placement, read_placement_response, withdraw_placement
 
 from tests.agent.harness import eventually
-from tests.agent.placement.cluster import Placed, placed_application
-from tests.support.apiserver import ApiServer
+from tests.agent.placement.cluster import APPLICATION, Placed, placed_application
+from tests.operator.process import OperatorProcess, without_proxy
+from tests.operator.scripted_kubeflow import ScriptedApplication
+from tests.support.apiserver import PLACEMENTS, ApiServer, placement_body
 from tests.support.process_nodes import ProcessNode, process_nodes
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
@@ -51,6 +54,36 @@ def test_successful_move(placed: Placed, two: dict[str, str]) -> None:
     assert (response.source_node, response.node) == (node, other(node))
     assert after == {key: value for key, value in two.items() if key != executor} | {response.new_executor_id: other(node)}
     assert placed.fewest == 2
+    placed.check_ledger()
+
+
+def test_an_executor_is_moved_by_kubectl_apply(placed: Placed, two: dict[str, str], api_server: ApiServer, tmp_path: Path) -> None:
+    """The whole way: ExecutorPlacement, operator, agent, Spark, scheduler, and back into the status."""
+    executor, node = sorted(two.items())[0]
+    pod = placed.pods()[executor]["metadata"]["name"]
+    application = ScriptedApplication(placed.client, placed.namespace, APPLICATION).create()
+    application.submit(placed.run_id)
+    application.run_pod(f"{APPLICATION}-driver")
+    application.set_state("RUNNING")
+    operator = OperatorProcess(without_proxy(api_server.environment()), placed.namespace, tmp_path / "operator.log")
+    operator.start()
+    try:
+        with placed.load():
+            body = placement_body(podName=pod, destination={"type": "Node", "nodeName": other(node)})
+            api_server.run_kubectl("apply", "-n", placed.namespace, "-f", "-", text=json.dumps(body))
+            wait = ("wait", "epl/placement", "-n", placed.namespace, "--for=condition=Finished", "--timeout=180s")
+            api_server.run_kubectl(*wait)
+            after = placed.alone()
+    finally:
+        operator.stop()
+    found = placed.client.request("GET", f"{PLACEMENTS.format(placed.namespace)}/placement")
+    status = found["status"]
+    assert status["phase"] == "Succeeded", (status, operator.log()[-4000:])
+    assert status["executor"] == {"id": executor, "nodeName": node}
+    new = status["replacement"]["id"]
+    assert after == {key: value for key, value in two.items() if key != executor} | {new: other(node)}
+    assert placed.fewest == 2
+    assert found["metadata"]["uid"] not in Placements.read(placed.channel).requests
     placed.check_ledger()
 
 
