@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from spark_drain_store.placement_messages import PlacementStatus
+from spark_drain_store.placement_messages import PlacementRequest, PlacementStatus
 from spark_drain_store.placements import Placements, delete_placement, read_placement_response, withdraw_placement
 
 from tests.agent.harness import eventually
@@ -91,8 +91,12 @@ def test_queueing_of_consecutive_actions(placed: Placed, two: dict[str, str]) ->
     """One at a time, in the order of their times; a restart in place is a move to the same node."""
     first, second = sorted(two)
     now = datetime.now(UTC)
-    later = placed.request(second, "ANY_OTHER", created_at=now + timedelta(milliseconds=1))
-    sooner = placed.request(first, "LAST_SEEN", created_at=now)
+    later, sooner = "00000000-placed-later", "11111111-placed-sooner"
+    requests = [
+        PlacementRequest(placement_id=later, created_at=now + timedelta(milliseconds=1), executor_id=second, destination_host="ANY_OTHER"),
+        PlacementRequest(placement_id=sooner, created_at=now, executor_id=first, destination_host="LAST_SEEN"),
+    ]
+    placed.channel.requests.write({item.placement_id: item.to_json() for item in requests})
     in_place = placed.reaches(sooner, SUCCEEDED)
     assert placed.response(later).status in (ACCEPTED, IN_PROGRESS)
     assert (in_place.node, in_place.new_executor_id != first) == (two[first], True)
