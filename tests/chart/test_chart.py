@@ -75,12 +75,14 @@ def test_kustomize_builds_what_the_chart_installs(helm: str) -> None:
 
 
 def test_definitions_are_rendered_unchanged_but_for_metadata(helm: str) -> None:
-    (definition,) = of_kind(rendered(helm), "CustomResourceDefinition")
-    original = yaml.load((ROOT / "crds/pipelinedrain.yaml").read_text(), Loader=yaml.CSafeLoader)
-    assert definition["spec"] == original["spec"]
-    assert definition["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
-    (unkept,) = of_kind(rendered(helm, "--set", "crds.keep=false"), "CustomResourceDefinition")
-    assert "annotations" not in unkept["metadata"]
+    definitions = {each["spec"]["names"]["singular"]: each for each in of_kind(rendered(helm), "CustomResourceDefinition")}
+    assert definitions.keys() == {"executorplacement", "pipelinedrain"}
+    for name, definition in definitions.items():
+        original = yaml.load((ROOT / f"crds/{name}.yaml").read_text(), Loader=yaml.CSafeLoader)
+        assert definition["spec"] == original["spec"]
+        assert definition["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    for unkept in of_kind(rendered(helm, "--set", "crds.keep=false"), "CustomResourceDefinition"):
+        assert "annotations" not in unkept["metadata"]
     assert not of_kind(rendered(helm, "--set", "crds.enabled=false"), "CustomResourceDefinition")
 
 

@@ -30,8 +30,8 @@ def commands(program: str) -> list[tuple[str, list[str]]]:
     return [(page, shlex.split(line, comments=True)) for page, line in lines if line.startswith(f"{program} ") and " [" not in line]
 
 
-def definition() -> dict[str, Any]:
-    crd = yaml.safe_load((ROOT / "crds" / "pipelinedrain.yaml").read_text())
+def definition(kind: str = "PipelineDrain") -> dict[str, Any]:
+    crd = yaml.safe_load((ROOT / "crds" / f"{kind.lower()}.yaml").read_text())
     schema: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return closed(schema)
 
@@ -47,16 +47,17 @@ def closed(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def test_every_manifest_in_the_pages_is_yaml_and_every_drain_fits_the_definition() -> None:
-    schema = definition()
-    drains = 0
+def test_every_manifest_in_the_pages_is_yaml_and_fits_the_definition() -> None:
+    schemas = {kind: definition(kind) for kind in ("PipelineDrain", "ExecutorPlacement")}
+    found = set()
     for page, text in blocks("yaml"):
         for document in yaml.safe_load_all(text):
             assert isinstance(document, dict), f"{page}: {text[:60]}"
-            if document.get("kind") == "PipelineDrain":
-                drains += 1
-                jsonschema.validate(document, schema)
-    assert drains
+            kind = document.get("kind")
+            if kind in schemas:
+                found.add(kind)
+                jsonschema.validate(document, schemas[kind])
+    assert found == schemas.keys()
 
 
 @pytest.mark.parametrize("change", [{"checkpoint": {"policy": "reseed"}}, {"checkpointPolicy": "Reseed"}], ids=str)

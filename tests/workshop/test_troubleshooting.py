@@ -1,20 +1,25 @@
-"""Every word that a drain can show has a row in docs/troubleshooting.md, and no row is about a word that nobody shows."""
+"""Every word that a status can show has a row in the docs, and no row is about a word that nobody shows."""
 
 import re
 
 import pytest
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason
+from spark_drain_operator.kinds.placement import reasons as placement
 from spark_drain_store import reasons as agent_reasons
 
 from tests.workshop.repository import ROOT
 
-PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
-SECTIONS: dict[str, str] = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+
+def sections(page: str) -> dict[str, str]:
+    return dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL))
+
+
+SECTIONS = sections("troubleshooting.md")
 AGENT_REASONS = {value for name, value in vars(agent_reasons).items() if name.isupper() and isinstance(value, str)}
 
 
-def rows(section: str) -> list[str]:
-    return re.findall(r"^\| `(\w+)` \|", SECTIONS[section], re.MULTILINE)
+def rows(text: str) -> list[str]:
+    return re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,21 @@ def rows(section: str) -> list[str]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_section_has_a_row_for_every_word_and_no_other(section: str, words: list[str]) -> None:
-    documented = rows(section)
+    documented = rows(SECTIONS[section])
+    assert sorted(documented) == sorted(set(documented)), "documented twice"
+    assert set(documented) == {str(word) for word in words}
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("How a placement ends", [phase for phase in placement.Phase if phase.terminal]),
+        ("Reasons", [reason for reason in placement.Reason if reason not in (placement.Reason.NOT_STALLED, *placement.Phase)]),
+    ],
+    ids=["endings", "reasons"],
+)
+def test_each_word_of_a_placement_has_a_row(section: str, words: list[str]) -> None:
+    documented = rows(sections("executors.md")[section])
     assert sorted(documented) == sorted(set(documented)), "documented twice"
     assert set(documented) == {str(word) for word in words}
 
