@@ -131,7 +131,7 @@ def _register_own(registry: kopf.OperatorRegistry, resource: Resource, watched: 
             watched.forget(key)
         else:
             reference = body["spec"]["applicationRef"]
-            watched.track(key, str(reference["kind"]), str(reference["name"]))
+            watched.track(key, str(reference["kind"]), str(reference["name"]), stops=resource.stops)
             if (body.get("status") or {}).get("phase", "") not in _NOT_STARTED:
                 watched.hasten(key)
         if needs_a_pass(type, body):

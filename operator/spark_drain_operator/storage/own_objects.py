@@ -30,12 +30,15 @@ class Resource:
         Held while such an object is active: deletion is a withdrawal first.
     ended
         Values of ``status.phase``, a selectable field, of objects that have ended.
+    stops
+        Whether the application stands still while such an object is carried out, so that it goes before others.
     """
 
     kind: str
     plural: str
     finalizer: str
     ended: tuple[str, ...]
+    stops: bool = True
 
     @property
     def active(self) -> str:

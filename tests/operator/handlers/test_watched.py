@@ -30,3 +30,12 @@ def test_those_whose_application_stands_still_go_first() -> None:
     assert [watched.rank(key) for key in (standing, waiting, ended)] == [0, 1, 2]
     watched.forget(standing)
     assert watched.rank(standing) == 2
+
+
+def test_a_placement_stops_no_application_and_does_not_go_first() -> None:
+    watched = Watched()
+    placement = ObjectKey("ExecutorPlacement", "ns", "placement")
+    watched.track(placement, "SparkApplication", "app", stops=False)
+    watched.hasten(placement)
+    assert watched.rank(placement) == 1
+    assert watched.of_application("ns", "app") == (placement,)

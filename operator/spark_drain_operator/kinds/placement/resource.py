@@ -7,4 +7,6 @@ from spark_drain_operator.storage.own_objects import GROUP, Resource
 
 __all__ = ["RESOURCE"]
 
-RESOURCE = Resource("ExecutorPlacement", "executorplacements", f"{GROUP}/placement", tuple(phase for phase in Phase if phase.terminal))
+RESOURCE = Resource(
+    "ExecutorPlacement", "executorplacements", f"{GROUP}/placement", tuple(phase for phase in Phase if phase.terminal), stops=False
+)
