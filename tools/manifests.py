@@ -17,7 +17,7 @@ _CHART = ROOT / "charts/spark-drain"
 _WRITTEN = "# Written by python -m tools.manifests from {}.\n"
 _OF_HELM = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 DEFINITIONS = ("executorplacement.yaml", "pipelinedrain.yaml")
-_GROUPS = {"PipelineDrain": "sparkdrain.io", "SparkApplication": "sparkoperator.k8s.io"}
+_GROUPS = {"ExecutorPlacement": "sparkdrain.io", "PipelineDrain": "sparkdrain.io", "SparkApplication": "sparkoperator.k8s.io"}
 
 
 class _Dumper(yaml.SafeDumper):

@@ -3,15 +3,19 @@
 import re
 from typing import Any
 
+from spark_drain_operator.clock import now
+from spark_drain_operator.engine.activity import mark_active
 from spark_drain_operator.engine.conditions import FINISHED, RECONCILING, STALLED, SUCCEEDED
 from spark_drain_operator.engine.ending import conclude
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain.phases import mark_pending
 from spark_drain_operator.kinds.drain.reasons import Phase, Reason
 from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_operator.kinds.placement.reasons import Phase as PlacementPhase
+from spark_drain_operator.kinds.placement.status import PlacementStatus
 
 from tests.operator.kinds.drain.samples import status as new_status
-from tests.support.apiserver import drain_body, spark_application_definition
+from tests.support.apiserver import drain_body, placement_body, spark_application_definition
 
 
 def drain_status(phase: Phase, *, stalled: bool = False) -> DrainStatus:
@@ -31,6 +35,22 @@ def drain(phase: Phase | None, *, stalled: bool = False, **spec: Any) -> dict[st
     body = drain_body(**spec)
     body["metadata"] |= {"namespace": "pipelines", "generation": 1}
     body["status"] = {"observedGeneration": -1} if phase is None else drain_status(phase, stalled=stalled).as_object()
+    return body
+
+
+def placement(phase: PlacementPhase | None, *, stalled: bool = False, **spec: Any) -> dict[str, Any]:
+    """Return an ExecutorPlacement in a phase; in none, as the API server stores a new one."""
+    body = placement_body(executorId="1", **spec)
+    body["metadata"] |= {"namespace": "pipelines", "generation": 1}
+    body["status"] = {"observedGeneration": -1}
+    if phase is not None:
+        status = PlacementStatus(generation=1, now=now(), phase=phase)
+        mark_active(status, f"about {phase}")
+        if stalled:
+            status.set(STALLED, "True", "AgentNotResponding", "about Stalled")
+        if phase.terminal:
+            conclude(status, Ending(phase, phase, f"about {phase}"))
+        body["status"] = status.as_object()
     return body
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from spark_drain_operator.kinds.drain.reasons import Phase
+from spark_drain_operator.kinds.placement.reasons import Phase as PlacementPhase
 
 from tests.gitops.conftest import Lua
-from tests.gitops.objects import application, drain
+from tests.gitops.objects import application, drain, placement
 
 BEFORE_THE_FLUSH = (None, Phase.PENDING, Phase.AWAITING_APPROVAL, Phase.ACKNOWLEDGED, Phase.STOPPING)
 
@@ -25,6 +26,13 @@ def test_which_actions_a_drain_offers(lua: Lua) -> None:
     assert _enabled(lua, "PipelineDrain", drain(Phase.STOPPING, cancel=True)) == set()
 
 
+def test_which_actions_a_placement_offers(lua: Lua) -> None:
+    for phase in (None, *PlacementPhase):
+        wanted = {"cancel"} if phase is None or not phase.terminal else set()
+        assert _enabled(lua, "ExecutorPlacement", placement(phase)) == wanted, phase
+    assert _enabled(lua, "ExecutorPlacement", placement(PlacementPhase.MOVING, cancel=True)) == set()
+
+
 @pytest.mark.parametrize("spec", [{}, {"suspend": False}, {"suspend": True}])
 def test_which_actions_an_application_offers(lua: Lua, spec: dict[str, Any]) -> None:
     wanted = {"resume"} if spec.get("suspend") else {"suspend"}
@@ -36,11 +44,13 @@ def test_which_actions_an_application_offers(lua: Lua, spec: dict[str, Any]) -> 
     [
         ("PipelineDrain", "approve", {"approved": True}),
         ("PipelineDrain", "cancel", {"cancel": True}),
+        ("ExecutorPlacement", "cancel", {"cancel": True}),
         ("SparkApplication", "suspend", {"suspend": True}),
         ("SparkApplication", "resume", {"suspend": False}),
     ],
 )
 def test_an_action_changes_one_field(lua: Lua, kind: str, action: str, change: dict[str, Any]) -> None:
-    body = drain(Phase.AWAITING_APPROVAL) if kind == "PipelineDrain" else application("RUNNING", "RUNNING")
+    bodies = {"PipelineDrain": drain(Phase.AWAITING_APPROVAL), "ExecutorPlacement": placement(PlacementPhase.MOVING)}
+    body = bodies.get(kind) or application("RUNNING", "RUNNING")
     (changed,) = lua("action", f"{kind}/actions/{action}.lua", body)
     assert changed == {"operation": "patch", "resource": {**body, "spec": {**body["spec"], **change}}}

@@ -1,12 +1,13 @@
-"""Health in Argo CD, by its Lua, for every state of both kinds."""
+"""Health in Argo CD, by its Lua, for every state of each kind."""
 
 from typing import Any
 
 import pytest
 from spark_drain_operator.kinds.drain.reasons import Phase
+from spark_drain_operator.kinds.placement.reasons import Phase as PlacementPhase
 
 from tests.gitops.conftest import Lua
-from tests.gitops.objects import application, application_states, drain
+from tests.gitops.objects import application, application_states, drain, placement
 
 DYNAMIC = {"dynamicAllocation": {"enabled": True, "minExecutors": 1}}
 SUSPENDED = {"suspend": True}
@@ -102,3 +103,15 @@ def test_a_drain_without_a_status_or_parts_of_it_is_progressing(lua: Lua, status
 def test_a_stalled_drain_does_not_end_the_sync(lua: Lua) -> None:
     found = lua("health", "PipelineDrain/health.lua", drain(Phase.FLUSHING, stalled=True))
     assert found == {"status": "Progressing", "message": "Flushing, stalled: about Stalled"}
+
+
+def test_health_of_placements(lua: Lua) -> None:
+    for phase in PlacementPhase:
+        wanted = "Progressing"
+        if phase.terminal:
+            wanted = "Healthy" if phase.successful else "Degraded"
+        found = lua("health", "ExecutorPlacement/health.lua", placement(phase))
+        assert (found["status"], found["message"]) == (wanted, f"{phase}: about {phase}")
+    assert lua("health", "ExecutorPlacement/health.lua", placement(None))["status"] == "Progressing"
+    stalled = lua("health", "ExecutorPlacement/health.lua", placement(PlacementPhase.MOVING, stalled=True))
+    assert stalled == {"status": "Progressing", "message": "Moving, stalled: about Stalled"}

@@ -17,7 +17,7 @@ from spark_drain_agent.milestones import LOG
 from spark_drain_agent.placement.decide import Seen, refusal
 from spark_drain_agent.placement.move import Move
 from spark_drain_agent.placement.pod_template import conflict
-from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.spark_internals.errors import in_words
 from spark_drain_agent.spark_internals.executor_pods import ExecutorPods
 from spark_drain_agent.spark_internals.session import SparkInternals
 
@@ -47,21 +47,25 @@ class PlacementHandler:
         self._run_id = run_id
         self._drain_id = drain_id
         self._lock = threading.Lock()
+        self._responses = threading.Lock()
+        """Held from the look at a response to its write: the latest word stays."""
         self._requests: dict[str, PlacementRequest] = {}
         self._malformed: dict[str, str] = {}
         self._answered: set[str] = set()
         self._working = False
 
     def consider(self, requests: Snapshot) -> None:
-        """Take note of the present requests, and begin to work on them where nobody does."""
+        """Take note of the present requests, and begin to work on them; where that is under way, say that new ones have to wait."""
         readable, malformed = read_placement_requests(requests)
         with self._lock:
+            new = readable.keys() - self._requests.keys()
             self._requests, self._malformed = readable, malformed
             self._answered &= readable.keys() | malformed.keys()
-            if self._working or not self._unanswered() or self._internals.stopped:
+            if not self._unanswered() or self._internals.stopped or (self._working and not new):
                 return
+            work = self._accept_beside if self._working else self._work
             self._working = True
-        threading.Thread(target=self._work, name="spark-drain-placement", daemon=True).start()
+        threading.Thread(target=work, name="spark-drain-placement", daemon=True).start()
 
     def _unanswered(self) -> list[str]:
         return [key for key in (*self._malformed, *self._requests) if key not in self._answered]
@@ -75,8 +79,9 @@ class PlacementHandler:
                     LOG.warning("placement %s waits for the metadata store: %s", key, error)
                     time.sleep(_RETRY_SECONDS)
                     continue
-                except Exception:
+                except Exception as error:
                     LOG.exception("placement %s: unexpected error", key)
+                    self._fail(key, f"unexpected {type(error).__name__}: {in_words(error)}")
                 self._answered.add(key)
 
     def _next(self) -> str | None:
@@ -96,7 +101,7 @@ class PlacementHandler:
             if key in self._malformed:
                 self._respond(_answer_to(key, PlacementStatus.BAD_REQUEST, self._malformed[key]))
             return
-        self._accept(placements)
+        self._accept()
         if response is not None and response.status is PlacementStatus.IN_PROGRESS:
             told = f"run {response.run_id} was interrupted while it replaced the executor"
             self._respond(replace(response, status=PlacementStatus.FAILED, message=told))
@@ -106,11 +111,13 @@ class PlacementHandler:
         if why:
             self._respond(_about(request, PlacementStatus.BAD_REQUEST, why))
             return
-        try:
-            Move(pods, request, pods.pods()[request.executor_id], self._respond, lambda: self._unwanted(key)).run()
-        except (*JavaError, OSError, KeyError) as error:
-            LOG.exception("placement %s", key)
-            self._respond(_about(request, PlacementStatus.FAILED, f"unexpected {type(error).__name__}: {in_words(error)}"))
+        Move(pods, request, pods.pods()[request.executor_id], self._respond, lambda: self._unwanted(key)).run()
+
+    def _fail(self, key: str, why: str) -> None:
+        """Answer all the same: whoever asked waits for it."""
+        request = self._requests.get(key)
+        if request is not None:
+            self._respond(_about(request, PlacementStatus.FAILED, why))
 
     def _refusal(self, request: PlacementRequest, pods: ExecutorPods) -> str:
         unsupported = pods.unsupported()
@@ -137,12 +144,25 @@ class PlacementHandler:
             return f"drain {drain_id} has begun"
         return "the SparkContext was stopped" if self._internals.stopped else ""
 
-    def _accept(self, placements: Placements) -> None:
-        for key, request in placements.requests.items():
-            if key not in placements.responses:
-                self._respond(_about(request, PlacementStatus.ACCEPTED, "it waits for its turn"))
+    def _accept_beside(self) -> None:
+        with as_agent():
+            try:
+                self._accept()
+            except StoreError as error:  # they are accepted when the next one begins
+                LOG.warning("new placements wait for the metadata store: %s", error)
+
+    def _accept(self) -> None:
+        with self._responses:
+            placements = Placements.read(self._channel)
+            for key, request in placements.requests.items():
+                if key not in placements.responses:
+                    self._write(_about(request, PlacementStatus.ACCEPTED, "it waits for its turn"))
 
     def _respond(self, response: PlacementResponse) -> None:
+        with self._responses:
+            self._write(response)
+
+    def _write(self, response: PlacementResponse) -> None:
         complete = replace(response, run_id=self._run_id, updated_at=utc_now())
         LOG.info("placement %s: %s: %s", complete.placement_id, complete.status, complete.message)
         while True:

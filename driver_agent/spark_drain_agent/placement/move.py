@@ -14,6 +14,7 @@ from spark_drain_store.placement_messages import Destination, PlacementRequest, 
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.placement.pod_template import bound_template
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.executor_pods import PLACEMENT_ANNOTATION, ExecutorPod, ExecutorPods
 
 __all__ = ["Move"]
@@ -137,10 +138,14 @@ class Move:
     def _await(self, look: Callable[[], ExecutorPod | None]) -> ExecutorPod:
         last = None
         while True:
-            found = look()
+            try:
+                found = look()
+                last = next(iter(self._own()), last)
+            except JavaError as error:  # the API server may be back before the time is over
+                LOG.warning("placement %s: executors' pods cannot be read: %s", self._request.placement_id, in_words(error))
+                found = None
             if found is not None:
                 return found
-            last = next(iter(self._own()), last)
             if why := self._unwanted():
                 raise _GivenUpError(f"{why}: executor {self._source.executor_id} was left alone")
             if monotonic() - self._begun > self._request.expiry_seconds:
@@ -165,17 +170,27 @@ class Move:
         """Remove the pod that was asked for and is not kept, and what Spark has made beside it and is too many."""
         quiet = 0
         for _ in range(_MOST_LOOKS):
-            alive = [pod for pod in self._pods.pods().values() if not pod.over]
-            others = [pod for pod in alive if pod.executor_id not in kept]
-            surplus = [pod for pod in others if pod.placement_id == self._request.placement_id]
-            if not surplus and len(alive) > target:
-                surplus = others[target - len(alive) :]
-            for pod in surplus:
-                self._remove(pod)
-            quiet = 0 if surplus else quiet + 1
+            try:
+                surplus = self._surplus(target, kept)
+                for pod in surplus:
+                    self._remove(pod)
+            except JavaError as error:
+                LOG.warning("placement %s: executors' pods cannot be read: %s", self._request.placement_id, in_words(error))
+                quiet = 0
+            else:
+                quiet = 0 if surplus else quiet + 1
             if quiet == _QUIET_LOOKS:
                 return
             time.sleep(_QUIET_SECONDS)
+        LOG.warning("placement %s: more executors than the %d that are wanted may be left", self._request.placement_id, target)
+
+    def _surplus(self, target: int, kept: Collection[str]) -> list[ExecutorPod]:
+        alive = [pod for pod in self._pods.pods().values() if not pod.over]
+        others = [pod for pod in alive if pod.executor_id not in kept]
+        own = [pod for pod in others if pod.placement_id == self._request.placement_id]
+        if own or len(alive) <= target:
+            return own
+        return others[target - len(alive) :]
 
     def _remove(self, pod: ExecutorPod) -> None:
         """Remove a pod; one that has registered in the last moment is ended as any executor is."""

@@ -103,6 +103,18 @@ class Placed:
 
         return eventually(look, f"placement {placement_id} to be {' or '.join(statuses)}", 180, self.driver)
 
+    @contextmanager
+    def without_rights(self) -> Iterator[None]:
+        """Have the API server refuse everything that the driver asks for, while the block lasts."""
+        path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{self.namespace}/rolebindings"
+        binding = self.client.request("GET", f"{path}/spark")
+        self.client.request("DELETE", f"{path}/spark")
+        try:
+            yield
+        finally:
+            binding["metadata"] = {"name": "spark"}
+            self.client.request("POST", path, body=binding)
+
     def batches(self, more: int) -> None:
         """Feed so many files, and wait until each was committed."""
         self.feed.add(more)

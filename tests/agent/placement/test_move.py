@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -109,11 +110,30 @@ def test_queueing_of_consecutive_actions(placed: Placed, two: dict[str, str]) ->
 def test_an_expired_request_does_not_affect_the_running_executor(placed: Placed, two: dict[str, str]) -> None:
     executor = min(two)
     with placed.load():
-        response = placed.reaches(placed.request(executor, "node-full", expiry_seconds=4), FAILED)
+        asked = placed.request(executor, "node-full", expiry_seconds=4)
+        placed.reaches(asked, IN_PROGRESS)
+        next_one = placed.request(max(two), "ANY_OTHER")
+        placed.reaches(next_one, ACCEPTED)
+        assert placed.response(asked).status is IN_PROGRESS, "whoever has to wait is told at once"
+        withdraw_placement(placed.channel, next_one)
+        response = placed.reaches(asked, FAILED)
+        assert "withdrawn before it was begun" in placed.reaches(next_one, BAD_REQUEST).message
         assert placed.alone() == two
     assert "after 4 s" in response.message
     assert "Insufficient cpu" in response.message
     assert placed.fewest == 2
+    placed.check_ledger()
+
+
+def test_an_api_server_that_refuses_for_a_while_leaves_nothing_over(placed: Placed, two: dict[str, str]) -> None:
+    asked = placed.request(min(two), "node-full", expiry_seconds=8)
+    placed.reaches(asked, IN_PROGRESS)
+    eventually(lambda: len(placed.pods()) == 3, "the pod that was asked for", alive=placed.driver)
+    with placed.without_rights():
+        time.sleep(3)
+    assert "after 8 s" in placed.reaches(asked, FAILED).message
+    assert placed.alone() == two
+    placed.batches(1)
     placed.check_ledger()
 
 
