@@ -206,7 +206,7 @@ class Driver:
                 cwd=base,
                 env={
                     **os.environ,
-                    "PYTHONPATH": str(APPS.parents[2]),
+                    "PYTHONPATH": os.pathsep.join([str(APPS.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]),
                     "PYSPARK_PYTHON": sys.executable,
                     "PYSPARK_DRIVER_PYTHON": sys.executable,
                     "SPARK_LOCAL_IP": "127.0.0.1",

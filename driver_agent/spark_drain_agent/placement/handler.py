@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from spark_drain_store import Channel, Snapshot, StoreError
 from spark_drain_store.placement_messages import Destination, PlacementRequest, PlacementResponse, PlacementStatus
-from spark_drain_store.placements import Placements, read_placement_requests, write_placement_response
+from spark_drain_store.placements import Placements, delete_placement_response, read_placement_requests, write_placement_response
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.clock import utc_now
@@ -159,8 +159,12 @@ class PlacementHandler:
                     self._write(_about(request, PlacementStatus.ACCEPTED, "it waits for its turn"))
 
     def _respond(self, response: PlacementResponse) -> None:
+        """Write an answer, unless its request was removed: nobody would remove the answer then."""
         with self._responses:
-            self._write(response)
+            if response.placement_id in self._requests or response.placement_id in self._malformed:
+                self._write(response)
+            else:
+                delete_placement_response(self._channel, response.placement_id)
 
     def _write(self, response: PlacementResponse) -> None:
         complete = replace(response, run_id=self._run_id, updated_at=utc_now())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +47,13 @@ class InCluster(Drains):
 class Placed:
     """The application, its executors' pods and its placements."""
 
-    def __init__(self, server: ApiServer, nodes: ProcessNodes, namespace: str, base: Path, driver: Driver) -> None:
+    def __init__(self, server: ApiServer, nodes: ProcessNodes, namespace: str, base: Path, start: Callable[[], Driver]) -> None:
         self.client = server.client
         self.nodes = nodes
         self.namespace = namespace
         self.base = base
-        self.driver = driver
+        self._start = start
+        self.driver = start()
         self.feed = Feed(base / "input")
         self.drains = InCluster(server, namespace)
         requests, reports = (ConfigMapStore(server.client, namespace, name) for name in config_map_names(APPLICATION))
@@ -102,6 +105,17 @@ class Placed:
             return None
 
         return eventually(look, f"placement {placement_id} to be {' or '.join(statuses)}", 180, self.driver)
+
+    def lose_driver(self) -> None:
+        """Kill the driver, remove its executors as Kubernetes does with what a driver's pod owns, and start the next run."""
+        for child in self.driver.kill():
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        self.driver.wait()
+        self.client.request("DELETE", f"/api/v1/namespaces/{self.namespace}/pods", query={"labelSelector": "spark-role=executor"})
+        eventually(lambda: not self.pods(), "the old run's executors to end")
+        self.driver = self._start()
+        eventually(self.running, "an executor of the next run", alive=self.driver)
 
     @contextmanager
     def without_rights(self) -> Iterator[None]:
@@ -172,14 +186,17 @@ def placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **con
         "spark.executor.memory": "512m",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KUBECONFIG", str(kubeconfig))
-        driver = Driver("placed.py", base, store=InCluster(server, namespace), confs=settings | confs)
-    placed = Placed(server, nodes, namespace, base, driver)
+
+    def start() -> Driver:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KUBECONFIG", str(kubeconfig))
+            return Driver("placed.py", base, store=InCluster(server, namespace), confs=settings | confs)
+
+    placed = Placed(server, nodes, namespace, base, start)
     try:
         placed.batches(1)
         yield placed
     finally:
         placed.channel.close()
-        driver.close()
+        placed.driver.close()
         server.run_kubectl("delete", "namespace", namespace, "--wait=false")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from spark_drain_store.placement_messages import PlacementRequest, PlacementStatus
-from spark_drain_store.placements import Placements, delete_placement, read_placement_response, withdraw_placement
+from spark_drain_store.placements import Placements, delete_placement, withdraw_placement
 
 from tests.agent.harness import eventually
 from tests.agent.placement.cluster import APPLICATION, Placed, placed_application
@@ -200,8 +200,9 @@ class TestObstacles:
         placement_id = placed.request(min(two), "node-full")
         placed.reaches(placement_id, IN_PROGRESS)
         delete_placement(placed.channel, placement_id)
+        placed.reaches(placed.request("4711", "LAST_SEEN"), BAD_REQUEST)  # the one after it, so the agent is done with it
         assert placed.alone() == two
-        assert read_placement_response(placed.channel, placement_id) is None
+        assert placed.response(placement_id) is None
 
     def test_a_node_that_starts_no_container(self, placed: Placed, two: dict[str, str]) -> None:
         executor, node = sorted(two.items())[0]
@@ -246,6 +247,30 @@ class TestObstacles:
         placed.drains.withdraw(drain_id)
         placed.drains.reaches(drain_id, "Withdrawn", driver=placed.driver)
         placed.drains.clean_up()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("when", ["reserved", "made", "registered"])
+def test_the_driver_is_killed(placed: Placed, two: dict[str, str], when: str) -> None:
+    """What was asked of a run ends with it; the next one says so, and has as many executors as its conf says."""
+    executor, node = sorted(two.items())[0]
+    placement_id = placed.request(executor, other(node))
+
+    def there() -> bool:
+        response = placed.response(placement_id)
+        assert response is None or not response.status.finished, response
+        if response is None or response.status is not IN_PROGRESS:
+            return False
+        return {"reserved": True, "made": bool(response.new_executor_id), "registered": bool(response.node)}[when]
+
+    eventually(there, when, alive=placed.driver)
+    placed.lose_driver()
+    assert "was interrupted" in placed.reaches(placement_id, FAILED).message
+    placed.alone()
+    placed.batches(1)
+    placed.check_ledger()
+    executor, node = sorted(placed.alone().items())[0]
+    placed.reaches(placed.request(executor, other(node)), SUCCEEDED)
 
 
 @pytest.mark.soak
