@@ -1,12 +1,14 @@
 """What the API server accepts and refuses of an ExecutorPlacement, and in which words; asked, not simulated."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from spark_drain_store.kube_client import MERGE_PATCH, ApiError
+from spark_drain_store.kube_client import ApiError
 
+from tests.crds.requests import change_in, create_in
 from tests.support.apiserver import PLACEMENTS, ROOT, ApiServer, placement_body
 
 pytestmark = pytest.mark.apiserver
@@ -57,15 +59,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def create(server: ApiServer, body: dict[str, Any], *, dry_run: bool = True) -> dict[str, Any]:
-    query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
-    return server.client.request("POST", PLACEMENTS.format("default"), query=query, body=body)
-
-
-def change(server: ApiServer, name: str, spec: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-    query = {"dryRun": "All"} if dry_run else {}
-    path = f"{PLACEMENTS.format('default')}/{name}"
-    return server.client.request("PATCH", path, query=query, body={"spec": spec}, content_type=MERGE_PATCH)
+create, change = partial(create_in, PLACEMENTS), partial(change_in, PLACEMENTS)
 
 
 @pytest.mark.parametrize("case", ACCEPTED)

@@ -1,6 +1,7 @@
 """What the API server accepts and refuses, and in which words; asked, not simulated."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError
 
+from tests.crds.requests import change_in, create_in
 from tests.support.apiserver import DRAINS, ROOT, ApiServer, drain_body
 from tests.support.waiting import eventually
 
@@ -118,15 +120,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def create(server: ApiServer, body: dict[str, Any], *, dry_run: bool = True) -> dict[str, Any]:
-    query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
-    return server.client.request("POST", DRAINS.format("default"), query=query, body=body)
-
-
-def change(server: ApiServer, name: str, spec: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-    path = f"{DRAINS.format('default')}/{name}"
-    query = {"dryRun": "All"} if dry_run else {}
-    return server.client.request("PATCH", path, query=query, body={"spec": spec}, content_type=MERGE_PATCH)
+create, change = partial(create_in, DRAINS), partial(change_in, DRAINS)
 
 
 @pytest.mark.parametrize("case", ACCEPTED)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from spark_drain_operator.clock import format_time
-from spark_drain_operator.engine.conditions import FINISHED, MAX_MESSAGE, Conditions, clean_reason
+from spark_drain_operator.clock import format_time, read_time
+from spark_drain_operator.engine.conditions import FINISHED, MAX_MESSAGE, Condition, Conditions, clean_reason
 
 __all__ = ["BasePhase", "Ending", "Status", "known"]
 
@@ -93,6 +93,44 @@ class Status(ABC):
     @abstractmethod
     def as_object(self) -> dict[str, Any]:
         """Return the form of the API, without what is not known."""
+
+    @staticmethod
+    def common(body: Mapping[str, Any], now: datetime, phases: type[BasePhase], types: Sequence[str]) -> dict[str, Any]:
+        """Return the fields of every kind of status, read from an object.
+
+        Parameters
+        ----------
+        body
+            The object; a new one has no status.
+        now
+            Time of the pass.
+        phases
+            Those of the kind, the first one that of a new object; one of a later version counts as that.
+        types
+            Conditions of the kind.
+        """
+        status = body.get("status") or {}
+        first = next(iter(phases))
+        return {
+            "generation": body["metadata"].get("generation", 0),
+            "now": now,
+            "phase": phases(status["phase"]) if status.get("phase") in list(phases) else first,
+            "message": status.get("message", ""),
+            "conditions": Conditions(types, (Condition.from_object(item, now) for item in status.get("conditions") or [])),
+            "outcome": Ending.from_object(status.get("outcome"), phases),
+            "completion_time": read_time(status.get("completionTime")),
+        }
+
+    def common_object(self) -> dict[str, Any]:
+        """Return the same fields in the form of the API."""
+        return {
+            "observedGeneration": self.generation,
+            "phase": str(self.phase),
+            "message": self.message[:MAX_MESSAGE],
+            "conditions": [condition.as_object() for condition in self.conditions],
+            "outcome": self.outcome and self.outcome.as_object(),
+            **known(completionTime=self.completion_time),
+        }
 
 
 def known(**fields: Any) -> dict[str, Any]:

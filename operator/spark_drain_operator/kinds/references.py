@@ -1,15 +1,27 @@
-"""``spec.applicationRef``, which every kind has."""
+"""``spec.applicationRef``, which every kind has, and what is said of it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from spark_drain_operator.applications.protocol import ApplicationRef
+from spark_drain_operator.applications import find_adapter
+from spark_drain_operator.applications.protocol import ApplicationAdapter, ApplicationRef
 from spark_drain_operator.engine.kind import InvalidSpecError
 
-__all__ = ["read_reference", "unreadable_spec"]
+__all__ = ["APPLICATION_NOT_FOUND", "APPLICATION_UNREADABLE", "CONFIG_MAPS_OF_ANOTHER", "read_reference", "unreadable_spec", "unsupported"]
+
+# Messages of reasons that every kind has.
+APPLICATION_NOT_FOUND: Final = "there is no {kind} {name!r} in namespace {namespace!r}: check spec.applicationRef and the namespace"
+APPLICATION_UNREADABLE: Final = "{kind} {name!r} cannot be read ({error}); the {what} goes on when it can"
+CONFIG_MAPS_OF_ANOTHER: Final = (
+    "ConfigMaps {names} belong to an earlier application of the name {name!r} and are about to be removed by the garbage collector"
+)
+_UNSUPPORTED = (
+    "applicationRef {api_version}/{kind} is not supported yet; supported: {supported}. Request a {what} from the agent "
+    "directly: python -m spark_drain_store --metadata-store configmap:NAMESPACE/{name} {what} write"
+)
 
 _NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _LONGEST, _LONGEST_LABEL = 220, 63
@@ -41,3 +53,21 @@ def unreadable_spec(error: Exception) -> InvalidSpecError:
     return InvalidSpecError(
         f"spec cannot be read ({type(error).__name__}: {error}); apply the CustomResourceDefinition of this operator's version"
     )
+
+
+def unsupported(known: Sequence[ApplicationAdapter], ref: ApplicationRef, what: str) -> str:
+    """Return why nothing can be done for an application of that kind, or "".
+
+    Parameters
+    ----------
+    known
+        The adapters of this version.
+    ref
+        The application.
+    what
+        What was asked for, as the command is called that asks the agent itself.
+    """
+    if find_adapter(known, ref) is not None:
+        return ""
+    supported = ", ".join(f"{adapter.api_version}/{adapter.kind}" for adapter in known)
+    return _UNSUPPORTED.format(api_version=ref.api_version, kind=ref.kind, supported=supported, name=ref.name, what=what)

@@ -27,6 +27,7 @@ from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.kinds.drain.steps import COMPLETE_STEPS, LAST_STEPS, STEPS
+from spark_drain_operator.kinds.references import unsupported
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 
@@ -62,16 +63,8 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
 
     def inadmissible(self, spec: DrainSpec) -> Ending | None:
         """See `Kind.inadmissible`."""
-        ref = spec.application
-        if find_adapter(self._adapters, ref) is None:
-            supported = ", ".join(f"{adapter.api_version}/{adapter.kind}" for adapter in self._adapters)
-            message = message_of(
-                Reason.UNSUPPORTED_APPLICATION,
-                apiVersion=ref.api_version,
-                kind=ref.kind,
-                supported=supported,
-                store=f"configmap:NAMESPACE/{ref.name}",
-            )
+        message = unsupported(self._adapters, spec.application, "drain")
+        if message:
             return Ending(Phase.REJECTED, Reason.UNSUPPORTED_APPLICATION, message)
         if spec.after_drain == "Delete" and not self._settings.allow_delete:
             return Ending(Phase.REJECTED, Reason.DELETE_NOT_ALLOWED, message_of(Reason.DELETE_NOT_ALLOWED))

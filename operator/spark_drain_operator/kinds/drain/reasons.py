@@ -8,6 +8,7 @@ from spark_drain_store import reasons as report_reasons
 
 from spark_drain_operator.engine import conditions
 from spark_drain_operator.engine.status import BasePhase
+from spark_drain_operator.kinds import references
 
 __all__ = [
     "ENDED_TOO_EARLY",
@@ -133,12 +134,8 @@ class Reason(StrEnum):
 
 _MESSAGES: dict[str, str] = {
     Reason.ACCEPTED: "the application can be drained; the agent checks its queries next",
-    Reason.APPLICATION_NOT_FOUND: "there is no {kind} {name!r} in namespace {namespace!r}: check spec.applicationRef and the namespace",
+    Reason.APPLICATION_NOT_FOUND: references.APPLICATION_NOT_FOUND,
     Reason.APPLICATION_NOT_RUNNING: "{kind} {name!r} is not running (state {state}) and spec.ifNotRunning is Reject",
-    Reason.UNSUPPORTED_APPLICATION: (
-        "applicationRef {apiVersion}/{kind} is not supported yet; supported: {supported}. Request a drain from the agent "
-        "directly: python -m spark_drain_store --metadata-store {store} drain write"
-    ),
     Reason.DELETE_NOT_ALLOWED: (
         "spec.afterDrain is Delete, which this operator does not allow; use Suspend, or install the operator with --allow-delete"
     ),
@@ -187,9 +184,7 @@ _MESSAGES: dict[str, str] = {
     Reason.DEADLINE_EXCEEDED: "not finished within timeoutSeconds ({seconds} s); {state}",
     Reason.CANCEL_REQUESTED: "spec.cancel was set",
     Reason.DELETED: "the PipelineDrain was deleted",
-    Reason.CONFIG_MAPS_OF_ANOTHER: (
-        "ConfigMaps {names} belong to an earlier application of the name {name!r} and are about to be removed by the garbage collector"
-    ),
+    Reason.CONFIG_MAPS_OF_ANOTHER: references.CONFIG_MAPS_OF_ANOTHER,
     Reason.NOTIFICATION_REMOVED: "the drain notification was removed from ConfigMap {requests}",
     Reason.NOTIFICATION_REMOVED_TOO_LATE: (
         "the drain notification was removed from ConfigMap {requests} when the agent was at {state}, past the point of no return: it "
@@ -199,7 +194,7 @@ _MESSAGES: dict[str, str] = {
         "the agent has not answered for {seconds} s and is no longer waited for; when it is back, it finds that the drain is not "
         "wanted: it undoes it, or, past the point of no return, carries it out and lets the application go on"
     ),
-    Reason.APPLICATION_UNREADABLE: "{kind} {name!r} cannot be read ({error}); the drain goes on when it can",
+    Reason.APPLICATION_UNREADABLE: references.APPLICATION_UNREADABLE,
     Reason.WITHDRAWN: "the drain was withdrawn in the metadata store",
     Reason.APPLICATION_GONE: "{kind} {name!r} has been deleted, or replaced by another of the same name",
     Reason.EXPIRED: "the drain had not begun by {time} (spec.expirationTime or spec.expirationSeconds){waited}",

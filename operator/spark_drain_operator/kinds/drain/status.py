@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from spark_drain_operator.clock import read_time
-from spark_drain_operator.engine.conditions import MAX_MESSAGE, Condition, Conditions
+from spark_drain_operator.engine.conditions import Conditions
 from spark_drain_operator.engine.status import BasePhase, Ending, Status, known
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason
 
@@ -59,11 +59,7 @@ class DrainStatus(Status):
         notification, scale_down = status.get("notification") or {}, status.get("scaleDown") or {}
         withdrawal = status.get("withdrawal") or {}
         return cls(
-            generation=body["metadata"].get("generation", 0),
-            now=now,
-            phase=_phase(status.get("phase")),
-            message=status.get("message", ""),
-            conditions=Conditions(_TYPES, (Condition.from_object(item, now) for item in status.get("conditions") or [])),
+            **cls.common(body, now, Phase, _TYPES),
             plan=dict(status.get("plan") or {}),
             application_uid=application.get("uid", ""),
             spec_digest=application.get("specDigest", ""),
@@ -82,13 +78,11 @@ class DrainStatus(Status):
             withdrawal_time=read_time(withdrawal.get("requestedAt")),
             scale_down_time=read_time(scale_down.get("requestedAt")),
             scale_down_state=scale_down.get("applicationState", ""),
-            outcome=Ending.from_object(status.get("outcome"), Phase),
             progress=dict(status.get("progress") or {}),
             queries=list(status.get("queries") or []),
             executor_exceptions=list(status.get("executorExceptions") or []),
             creation_time=read_time(body["metadata"].get("creationTimestamp")),
             start_time=read_time(status.get("startTime")),
-            completion_time=read_time(status.get("completionTime")),
             timings=list(status.get("timings") or []),
             result_name=(status.get("resultRef") or {}).get("name", ""),
         )
@@ -111,10 +105,7 @@ class DrainStatus(Status):
     def as_object(self) -> dict[str, Any]:
         """Return the form of the API, without what is not known."""
         status: dict[str, Any] = {
-            "observedGeneration": self.generation,
-            "phase": str(self.phase),
-            "message": self.message[:MAX_MESSAGE],
-            "conditions": [condition.as_object() for condition in self.conditions],
+            **self.common_object(),
             "plan": self.plan,
             "application": known(
                 uid=self.application_uid, state=self.application_state, specDigest=self.spec_digest, runId=self.seen_run_id
@@ -124,19 +115,11 @@ class DrainStatus(Status):
             "notification": known(uuid=self.drain_id, attempt=self.notification_attempt, createdAt=self.notification_time),
             "withdrawal": self.withdrawal and {**self.withdrawal.as_object(), **known(requestedAt=self.withdrawal_time)},
             "scaleDown": known(requestedAt=self.scale_down_time, applicationState=self.scale_down_state),
-            "outcome": self.outcome and self.outcome.as_object(),
             "progress": self.progress,
             "queries": self.queries,
             "executorExceptions": self.executor_exceptions,
             "timings": self.timings,
             "resultRef": known(name=self.result_name),
-            **known(startTime=self.start_time, completionTime=self.completion_time),
+            **known(startTime=self.start_time),
         }
         return {name: value for name, value in status.items() if value not in (None, "", {}, [])}
-
-
-def _phase(text: str | None) -> Phase:
-    try:
-        return Phase(text or Phase.PENDING)
-    except ValueError:  # of a later version
-        return Phase.PENDING

@@ -23,6 +23,7 @@ from spark_drain_operator.kinds.placement.spec import PlacementSpec
 from spark_drain_operator.kinds.placement.status import PlacementStatus
 from spark_drain_operator.kinds.placement.steps import STEPS
 from spark_drain_operator.kinds.placement.steps.withdraw import wish_of
+from spark_drain_operator.kinds.references import unsupported
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 
@@ -60,17 +61,8 @@ class PlacementKind(Kind[PlacementSpec, PlacementStatus, PlacementPass]):
 
     def inadmissible(self, spec: PlacementSpec) -> Ending | None:
         """See `Kind.inadmissible`."""
-        ref = spec.application
-        if find_adapter(self._adapters, ref) is not None:
-            return None
-        message = message_of(
-            Reason.UNSUPPORTED_APPLICATION,
-            apiVersion=ref.api_version,
-            kind=ref.kind,
-            supported=", ".join(f"{adapter.api_version}/{adapter.kind}" for adapter in self._adapters),
-            store=f"configmap:NAMESPACE/{ref.name}",
-        )
-        return Ending(Phase.REJECTED, Reason.UNSUPPORTED_APPLICATION, message)
+        message = unsupported(self._adapters, spec.application, "placement")
+        return Ending(Phase.REJECTED, Reason.UNSUPPORTED_APPLICATION, message) if message else None
 
     def overdue(self, body: Mapping[str, Any], spec: PlacementSpec, status: PlacementStatus) -> Ending | None:
         """See `Kind.overdue`; one that is wanted is tried again, since its executor runs on."""

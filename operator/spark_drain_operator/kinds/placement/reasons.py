@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from spark_drain_operator.engine import conditions
 from spark_drain_operator.engine.status import BasePhase
+from spark_drain_operator.kinds import references
 
 __all__ = ["ConditionType", "Phase", "Reason", "message_of"]
 
@@ -78,21 +79,15 @@ class Reason(StrEnum):
 
 _MESSAGES: dict[str, str] = {
     Reason.ACCEPTED: "executor {executor} of run {run} is to be replaced; the agent checks the request next",
-    Reason.APPLICATION_NOT_FOUND: "there is no {kind} {name!r} in namespace {namespace!r}: check spec.applicationRef and the namespace",
+    Reason.APPLICATION_NOT_FOUND: references.APPLICATION_NOT_FOUND,
     Reason.APPLICATION_NOT_RUNNING: (
         "{kind} {name!r} has no running driver (state {state}), so it has no executors; create another ExecutorPlacement when it runs"
-    ),
-    Reason.UNSUPPORTED_APPLICATION: (
-        "applicationRef {apiVersion}/{kind} is not supported yet; supported: {supported}. Request a placement from the agent "
-        "directly: python -m spark_drain_store --metadata-store {store} placement write"
     ),
     Reason.EXECUTOR_NOT_FOUND: "run {run} has no running executor pod {pod!r}: there are {pods}",
     Reason.STALE_RUN_ID: (
         "spec.runId is {wanted!r}, but the application's run is {found!r}; create an ExecutorPlacement for that run, or without runId"
     ),
-    Reason.CONFIG_MAPS_OF_ANOTHER: (
-        "ConfigMaps {names} belong to an earlier application of the name {name!r} and are about to be removed by the garbage collector"
-    ),
+    Reason.CONFIG_MAPS_OF_ANOTHER: references.CONFIG_MAPS_OF_ANOTHER,
     Reason.WAITING_FOR_AGENT: "waiting for the agent of run {run} to respond, until {until}",
     Reason.AGENT_ANSWERED: "the agent of run {run} has responded",
     Reason.AGENT_NOT_RESPONDING: (
@@ -103,7 +98,7 @@ _MESSAGES: dict[str, str] = {
     Reason.REQUEST_REMOVED: "the request was removed from ConfigMap {requests}: the agent leaves the executor alone where it still can",
     Reason.CANCEL_REQUESTED: "spec.cancel was set",
     Reason.DELETED: "the ExecutorPlacement was deleted",
-    Reason.APPLICATION_UNREADABLE: "{kind} {name!r} cannot be read ({error}); the placement goes on when it can",
+    Reason.APPLICATION_UNREADABLE: references.APPLICATION_UNREADABLE,
 }
 
 

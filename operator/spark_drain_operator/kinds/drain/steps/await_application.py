@@ -14,6 +14,6 @@ def run(drain: DrainPass) -> Outcome:
     if not drain.unreadable:
         return DONE
     ref = drain.spec.application
-    message = message_of(Reason.APPLICATION_UNREADABLE, kind=ref.kind, name=ref.name, error=drain.unreadable)
+    message = message_of(Reason.APPLICATION_UNREADABLE, kind=ref.kind, name=ref.name, error=drain.unreadable, what="drain")
     drain.status.set(ConditionType.STALLED, "True", Reason.APPLICATION_UNREADABLE, message)
     return Waiting(drain.settings.resync_seconds, message)

@@ -14,6 +14,6 @@ def run(placement: PlacementPass) -> Outcome:
     response, ref = placement.response, placement.spec.application
     if not placement.unreadable or (response is not None and response.status.finished):
         return DONE
-    message = message_of(Reason.APPLICATION_UNREADABLE, kind=ref.kind, name=ref.name, error=placement.unreadable)
+    message = message_of(Reason.APPLICATION_UNREADABLE, kind=ref.kind, name=ref.name, error=placement.unreadable, what="placement")
     placement.status.set(ConditionType.STALLED, "True", Reason.APPLICATION_UNREADABLE, message)
     return Waiting(placement.settings.resync_seconds, message)
