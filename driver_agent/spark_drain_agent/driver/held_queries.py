@@ -151,7 +151,8 @@ class HeldQueries:
         return [item.query for item in self._ended(streams) if item.query is not None]
 
     def _ended(self, streams: StreamingQueryManager) -> list[TrackedQuery]:
-        found = [item for item in self._host.registry.all() if item.ended and not item.forgotten and item.belongs_to(streams)]
+        known = (*self._host.registry.all(), *self._host.registry.last_ended())
+        found = [item for item in known if item.ended and not item.forgotten and item.belongs_to(streams)]
         return [item for item in found if not self.ended(item)]
 
     def only_drained_ended(self, streams: StreamingQueryManager) -> bool:

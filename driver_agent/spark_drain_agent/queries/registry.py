@@ -28,6 +28,7 @@ class QueryRegistry:
         self._lock = threading.Lock()
         self._tracked: list[TrackedQuery] = []
         self._expected: list[TrackedQuery] = []
+        self._last_ended: list[TrackedQuery] = []
 
     def add(self, tracked: TrackedQuery) -> None:
         """Remember a query; earlier ones that matter no more are forgotten."""
@@ -72,8 +73,17 @@ class QueryRegistry:
         found = self.all()
         pasts = _pasts(found)  # asks Spark: not under the lock
         over = {id(item) for item, is_over in zip(found, forgotten(pasts), strict=True) if is_over}
+        ended = [item for item in found if id(item) in over and item.ended and not item.forgotten]
         with self._lock:
             self._tracked = [item for item in self._tracked if id(item) not in over]
+            for item in ended:
+                self._last_ended = _with_last_ended(self._last_ended, item)
+
+    def last_ended(self) -> list[TrackedQuery]:
+        """Return of each session the query that matters no more and whose end ``awaitAnyTermination()`` still tells (Spark keeps one)."""
+        with self._lock:
+            self._last_ended = [item for item in self._last_ended if not item.forgotten]
+            return list(self._last_ended)
 
     def runs_on(self, location: str | None) -> bool:
         """Return whether a query is running on a checkpoint location."""
@@ -87,6 +97,14 @@ class QueryRegistry:
         with self._lock:
             self._expected = [tracked for tracked in self._expected if tracked not in found]
             return list(self._tracked)
+
+
+def _with_last_ended(known: list[TrackedQuery], ended: TrackedQuery) -> list[TrackedQuery]:
+    """Add an end as `StreamingQueryManager.notifyQueryTermination` does: the first one of a session stays unless a later one has failed."""
+    same = next((item for item in known if item.internals.session is ended.internals.session), None)
+    if same is not None and ended.standing() is not Standing.FAILED:
+        return known
+    return [*(item for item in known if item is not same), ended]
 
 
 def _pasts(queries: list[TrackedQuery]) -> list[Past]:

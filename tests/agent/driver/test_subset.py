@@ -79,6 +79,28 @@ def test_a_failure_after_the_drain_reaches_who_waits_for_any(beside: Beside, war
         waiting.result()
 
 
+@pytest.mark.parametrize("how", ["failed", "stopped"])
+def test_an_end_that_main_has_not_asked_for_yet_reaches_it_after_the_drain(beside: Beside, warm: Warm, tmp_path: Path, how: str) -> None:
+    """The query runs again: only Spark remembers its end."""
+    if how == "failed":
+        beside.fail()
+        with pytest.raises(StreamingQueryException):
+            in_thread(beside.kept.processAllAvailable)
+        (tmp_path / "fail").unlink()
+    else:
+        beside.kept.stop()
+    start(warm.session, tmp_path, "kept").processAllAvailable()
+    with beside.drain():
+        pass
+    if how == "failed":
+        with pytest.raises(StreamingQueryException, match="the sink of 'kept' is away"):
+            in_thread(lambda: warm.session.streams.awaitAnyTermination(10))
+    else:
+        assert in_thread(lambda: warm.session.streams.awaitAnyTermination(10)) is True
+    warm.session.streams.resetTerminated()
+    assert in_thread(lambda: warm.session.streams.awaitAnyTermination(1)) is False
+
+
 def test_a_later_drain_does_not_call_a_drained_query_stopped(beside: Beside, warm: Warm) -> None:
     with beside.drain():
         pass
