@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,8 @@ from spark_drain_store.placements import read_placement_response, write_placemen
 from spark_drain_store.topics import PLACEMENT
 
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in, newest
+from tests.operator.process import OperatorProcess, without_proxy
+from tests.operator.scripted_kubeflow import ScriptedApplication
 from tests.support.apiserver import ApiServer, service_account
 from tests.support.process_nodes import SCHEDULER, ProcessNodes
 
@@ -48,6 +51,7 @@ class Placed:
     """The application, its executors' pods and its placements."""
 
     def __init__(self, server: ApiServer, nodes: ProcessNodes, namespace: str, base: Path, start: Callable[[], Driver]) -> None:
+        self.server = server
         self.client = server.client
         self.nodes = nodes
         self.namespace = namespace
@@ -105,6 +109,23 @@ class Placed:
             return None
 
         return eventually(look, f"placement {placement_id} to be {' or '.join(statuses)}", 180, self.driver)
+
+    @contextmanager
+    def operated(self) -> Iterator[None]:
+        """Run an operator, and have the driver's pod and SparkApplication that it looks at, while the block lasts."""
+        application = ScriptedApplication(self.client, self.namespace, APPLICATION).create()
+        application.submit(self.run_id)
+        application.run_pod(f"{APPLICATION}-driver")
+        application.set_state("RUNNING")
+        log = self.base / f"operator-{time.monotonic_ns()}.log"
+        operator = OperatorProcess(without_proxy(self.server.environment()), self.namespace, log)
+        operator.start()
+        try:
+            yield
+        finally:
+            assert operator.stop() == 0, operator.log()[-4000:]
+            application.end_pods(role="driver")
+            application.delete()
 
     def lose_driver(self) -> None:
         """Kill the driver, remove its executors as Kubernetes does with what a driver's pod owns, and start the next run."""
@@ -180,6 +201,7 @@ def placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **con
         "spark.kubernetes.executor.scheduler.name": SCHEDULER,
         "spark.kubernetes.executor.request.cores": "1",
         "spark.kubernetes.executor.podNamePrefix": namespace,
+        "spark.kubernetes.executor.label.sparkoperator.k8s.io/app-name": APPLICATION,
         "spark.kubernetes.allocation.batch.delay": "200ms",
         "spark.kubernetes.executor.listPollingInterval": "1s",
         "spark.executor.instances": "2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,9 +15,7 @@ from spark_drain_store.placements import Placements, delete_placement, withdraw_
 
 from tests.agent.harness import eventually
 from tests.agent.placement.cluster import APPLICATION, Placed, placed_application
-from tests.operator.process import OperatorProcess, without_proxy
-from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import PLACEMENTS, ApiServer, placement_body
+from tests.support.apiserver import PLACEMENTS, ROOT, ApiServer, placement_body
 from tests.support.process_nodes import ProcessNode, process_nodes
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
@@ -62,24 +61,14 @@ def test_an_executor_is_moved_by_kubectl_apply(placed: Placed, two: dict[str, st
     """The whole way: ExecutorPlacement, operator, agent, Spark, scheduler, and back into the status."""
     executor, node = sorted(two.items())[0]
     pod = placed.pods()[executor]["metadata"]["name"]
-    application = ScriptedApplication(placed.client, placed.namespace, APPLICATION).create()
-    application.submit(placed.run_id)
-    application.run_pod(f"{APPLICATION}-driver")
-    application.set_state("RUNNING")
-    operator = OperatorProcess(without_proxy(api_server.environment()), placed.namespace, tmp_path / "operator.log")
-    operator.start()
-    try:
-        with placed.load():
-            body = placement_body(podName=pod, destination={"type": "Node", "nodeName": other(node)})
-            api_server.run_kubectl("apply", "-n", placed.namespace, "-f", "-", text=json.dumps(body))
-            wait = ("wait", "epl/placement", "-n", placed.namespace, "--for=condition=Finished", "--timeout=180s")
-            api_server.run_kubectl(*wait)
-            after = placed.alone()
-    finally:
-        operator.stop()
+    with placed.operated(), placed.load():
+        body = placement_body(podName=pod, destination={"type": "Node", "nodeName": other(node)})
+        api_server.run_kubectl("apply", "-n", placed.namespace, "-f", "-", text=json.dumps(body))
+        api_server.run_kubectl("wait", "epl/placement", "-n", placed.namespace, "--for=condition=Finished", "--timeout=180s")
+        after = placed.alone()
     found = placed.client.request("GET", f"{PLACEMENTS.format(placed.namespace)}/placement")
     status = found["status"]
-    assert status["phase"] == "Succeeded", (status, operator.log()[-4000:])
+    assert status["phase"] == "Succeeded", status
     assert status["executor"] == {"id": executor, "nodeName": node}
     new = status["replacement"]["id"]
     assert after == {key: value for key, value in two.items() if key != executor} | {new: other(node)}
@@ -247,6 +236,39 @@ class TestObstacles:
         placed.drains.withdraw(drain_id)
         placed.drains.reaches(drain_id, "Withdrawn", driver=placed.driver)
         placed.drains.clean_up()
+
+
+@pytest.mark.soak
+class TestRecipes:
+    """The scripts of examples/placements, as the page on executors has them."""
+
+    def run(self, placed: Placed, script: str, *arguments: str) -> None:
+        environment = placed.server.environment()
+        environment["PATH"] = f"{Path(placed.server.kubectl).parent}:{environment['PATH']}"
+        command = ["sh", str(ROOT / "examples/placements" / script), placed.namespace, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+
+    def test_rolling_restart(self, placed: Placed, two: dict[str, str]) -> None:
+        with placed.operated(), placed.load():
+            self.run(placed, "rolling-restart.sh", APPLICATION)
+            after = placed.alone()
+        assert not after.keys() & two.keys()
+        assert sorted(after.values()) == sorted(two.values())
+        assert placed.fewest == 2
+        placed.check_ledger()
+
+    def test_a_node_is_cleared(self, placed: Placed, two: dict[str, str]) -> None:
+        node = min(two.values())
+        with placed.operated(), placed.load():
+            try:
+                self.run(placed, "clear-node.sh", node)
+            finally:
+                placed.nodes.cordon(node, on=False)
+            after = placed.alone()
+        assert set(after.values()) == {other(node)}
+        assert placed.fewest == 2
+        placed.check_ledger()
 
 
 @pytest.mark.soak
