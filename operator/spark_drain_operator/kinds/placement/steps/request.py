@@ -28,7 +28,7 @@ def run(placement: PlacementPass) -> Outcome:
     if request is None:
         return _write(placement)
     if not status.request_id:  # of an operator that was killed before it had noted it
-        status.run_id, status.executor_id = request.run_id or "", request.executor_id
+        status.run_id, status.executor_id = (request.run_id or "")[:253], request.executor_id[:63]
         status.application_uid = status.application_uid or (placement.application.uid if placement.application is not None else "")
     status.request_id, status.request_time = request.placement_id, request.created_at.replace(microsecond=0)
     accepted = message_of(Reason.ACCEPTED, executor=request.executor_id, run=request.run_id)
