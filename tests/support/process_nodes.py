@@ -24,6 +24,7 @@ from spark_drain_store.kube_client import MERGE_PATCH, ApiError, ApiUnavailableE
 from devcluster import gobuild
 from tests.support.apiserver import ApiServer
 from tests.support.waiting import eventually
+from tools import spark_java
 
 __all__ = ["SCHEDULER", "ProcessNode", "ProcessNodes", "process_nodes"]
 
@@ -148,15 +149,15 @@ class ProcessNodes:
             for item in container["env"]
         }
         options = [value for key, value in sorted(environment.items()) if key.startswith("SPARK_JAVA_OPT_")]
-        jars = Path(pyspark.__file__).parent / "jars"
-        command = ["java", *options, f"-Xmx{environment['SPARK_EXECUTOR_MEMORY']}", "-cp", f"{jars}/*"]
+        home = Path(pyspark.__file__).parent
+        command = ["java", *options, f"-Xmx{environment['SPARK_EXECUTOR_MEMORY']}", "-cp", f"{home}/conf/:{home}/jars/*"]
         command += ["org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"]
         command += ["--driver-url", environment["SPARK_DRIVER_URL"], "--executor-id", environment["SPARK_EXECUTOR_ID"]]
         command += ["--cores", environment["SPARK_EXECUTOR_CORES"], "--app-id", environment["SPARK_APPLICATION_ID"]]
         command += ["--hostname", node.address, "--resourceProfileId", environment["SPARK_RESOURCE_PROFILE_ID"]]
         command += ["--podName", environment["SPARK_EXECUTOR_POD_NAME"]]
         with (self._logs / f"{pod['metadata']['name']}.log").open("wb") as log:
-            own = {"SPARK_LOCAL_IP": node.address, "SPARK_LOCAL_DIRS": str(self._logs)}
+            own = {"SPARK_LOCAL_IP": node.address, "SPARK_LOCAL_DIRS": str(self._logs), "JDK_JAVA_OPTIONS": spark_java.options()}
             return subprocess.Popen(command, env=os.environ | environment | own, stdout=log, stderr=log, start_new_session=True)
 
     def _report(self, pod: dict[str, Any], node: ProcessNode, phase: str, state: dict[str, Any]) -> None:
