@@ -191,7 +191,7 @@ def test_answers_without_a_request_make_room(running: PlacementWorld) -> None:
     assert "stray" in running.agent.placements().responses
     running.create("second")
     running.agent.await_request()
-    assert "stray" not in running.agent.placements().responses
+    eventually(lambda: "stray" not in running.agent.placements().responses, what="the stray answer is removed")
 
 
 def test_a_copy_of_another_placement_does_nothing(running: PlacementWorld) -> None:

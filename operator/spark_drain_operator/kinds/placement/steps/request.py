@@ -47,7 +47,6 @@ def _write(placement: PlacementPass) -> Outcome:
     if not owners.complete:
         created = placement.cluster.channels.ensure(placement.namespace, ref.kind, ref.name, placement.adapter.owner_reference(application))
         placement.requests_version = placement.requests_version or created
-    _forget_old_responses(placement)
     placement.write(
         PlacementRequest(
             placement_id=placement.placement_id,
@@ -59,12 +58,15 @@ def _write(placement: PlacementPass) -> Outcome:
             expiry_seconds=spec.expiry_seconds,
         )
     )
+    _forget_old_responses(placement)
     return run(placement)
 
 
 def _forget_old_responses(placement: PlacementPass) -> None:
-    """Remove answers that came after their request was removed, so that the next one finds room in the ConfigMap."""
-    placements = placement.placements
-    old = [key for key, response in placements.responses.items() if key not in placements.requests and response.status.finished]
+    """Remove answers that came after their request was removed: nobody else would, and a ConfigMap has a limit.
+
+    After the write: it has shown that there were no other requests when the responses were read.
+    """
+    old = placement.placements.responses.keys() - placement.placements.requests.keys()
     if old:
         placement.channel.reports.write(dict.fromkeys(old))
