@@ -55,6 +55,9 @@ class Watch:
                     LOG.warning("the metadata store does not answer; drains will be seen when it does: %s", error)
                     break
                 time.sleep(_RETRY_SECONDS / 4)
+            except Exception:  # a defect of the agent is not one of the application
+                LOG.exception("the drain monitor met an error and continues")
+                break
         threading.Thread(target=self._watch, args=(version,), name="spark-drain-monitor", daemon=True).start()
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from spark_drain_store import Channel, Snapshot, StoreError
@@ -81,7 +82,8 @@ class PlacementHandler:
                     continue
                 except Exception as error:
                     LOG.exception("placement %s: unexpected error", key)
-                    self._fail(key, f"unexpected {type(error).__name__}: {in_words(error)}")
+                    with suppress(Exception):  # the thread is there for the requests after it, too
+                        self._fail(key, f"unexpected {type(error).__name__}: {in_words(error)}")
                 self._answered.add(key)
 
     def _next(self) -> str | None:
@@ -159,26 +161,26 @@ class PlacementHandler:
                     self._write(_about(request, PlacementStatus.ACCEPTED, "it waits for its turn"))
 
     def _respond(self, response: PlacementResponse) -> None:
-        """Write an answer, unless its request was removed: nobody would remove the answer then."""
-        with self._responses:
-            if response.placement_id in self._requests or response.placement_id in self._malformed:
-                self._write(response)
-            else:
-                delete_placement_response(self._channel, response.placement_id)
-
-    def _write(self, response: PlacementResponse) -> None:
-        complete = replace(response, run_id=self._run_id, updated_at=utc_now())
-        LOG.info("placement %s: %s: %s", complete.placement_id, complete.status, complete.message)
+        """Write an answer, a final one until it is written; not where its request was removed: nobody would remove the answer then."""
         while True:
             try:
-                write_placement_response(self._channel, complete)
+                with self._responses:
+                    if response.placement_id in self._requests or response.placement_id in self._malformed:
+                        self._write(response)
+                    else:
+                        delete_placement_response(self._channel, response.placement_id)
             except StoreError as error:
-                if not complete.status.finished:  # the next one says more
-                    LOG.warning("placement %s: the response could not be written: %s", complete.placement_id, error)
+                if not response.status.finished or self._internals.stopped:  # the next one says more, or nobody is left to say it
+                    LOG.warning("placement %s: the response could not be written: %s", response.placement_id, error)
                     return
                 time.sleep(_RETRY_SECONDS)
             else:
                 return
+
+    def _write(self, response: PlacementResponse) -> None:
+        complete = replace(response, run_id=self._run_id, updated_at=utc_now())
+        LOG.info("placement %s: %s: %s", complete.placement_id, complete.status, complete.message)
+        write_placement_response(self._channel, complete)
 
 
 def _about(request: PlacementRequest, status: PlacementStatus, message: str) -> PlacementResponse:

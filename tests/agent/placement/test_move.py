@@ -119,8 +119,10 @@ def test_an_api_server_that_refuses_for_a_while_leaves_nothing_over(placed: Plac
     placed.reaches(asked, IN_PROGRESS)
     eventually(lambda: len(placed.pods()) == 3, "the pod that was asked for", alive=placed.driver)
     with placed.without_rights():
+        bad = placed.request("4711", "LAST_SEEN")
         time.sleep(3)
     assert "after 8 s" in placed.reaches(asked, FAILED).message
+    assert "there is no executor 4711" in placed.reaches(bad, BAD_REQUEST).message
     assert placed.alone() == two
     placed.batches(1)
     placed.check_ledger()
