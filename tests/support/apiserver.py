@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient
+from spark_drain_store.kube_client import JSON_PATCH, ApiError, ApiUnavailableError, KubeClient
 
 from devcluster import gobuild
 from devcluster.api import control_plane
@@ -84,6 +84,14 @@ def served(kubeconfig: Path, kubectl: str, cache: Path) -> Iterator[ApiServer]:
     client.close()
 
 
+def _listed(client: KubeClient, path: str) -> dict[str, Any] | None:
+    """Return a list, None while the API server has just begun: it refuses for a second or so."""
+    try:
+        return client.request("GET", path)
+    except ApiUnavailableError:
+        return None
+
+
 @contextmanager
 def new_namespaces(api_server: ApiServer, count: int) -> Iterator[list[str]]:
     """Make namespaces, and remove them even where an operator that could answer their finalizers is gone."""
@@ -102,7 +110,8 @@ def new_namespaces(api_server: ApiServer, count: int) -> Iterator[list[str]]:
         eventually(partial(account, name), what="the namespace has its service account")
     yield names
     for collection in (DRAINS, PLACEMENTS):
-        for item in client.request("GET", collection.replace("namespaces/{}/", ""))["items"]:
+        everywhere = collection.replace("namespaces/{}/", "")
+        for item in eventually(partial(_listed, client, everywhere), what="the API server answers")["items"]:
             metadata = item["metadata"]
             if metadata["namespace"] in names and metadata.get("finalizers"):
                 patch = [{"op": "remove", "path": "/metadata/finalizers"}]
