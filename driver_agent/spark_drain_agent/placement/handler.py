@@ -157,7 +157,7 @@ class PlacementHandler:
         with self._responses:
             placements = Placements.read(self._channel)
             for key, request in placements.requests.items():
-                if key not in placements.responses:
+                if key not in placements.responses and key not in self._answered:
                     self._write(_about(request, PlacementStatus.ACCEPTED, "it waits for its turn"))
 
     def _respond(self, response: PlacementResponse) -> None:

@@ -113,7 +113,9 @@ class Placed:
     @contextmanager
     def operated(self) -> Iterator[None]:
         """Run an operator, and have the driver's pod and SparkApplication that it looks at, while the block lasts."""
-        application = ScriptedApplication(self.client, self.namespace, APPLICATION).create()
+        application = ScriptedApplication(self.client, self.namespace, APPLICATION)
+        if not application.exists:  # it stays: with it the ConfigMaps would go that it owns
+            application.create()
         application.submit(self.run_id)
         application.run_pod(f"{APPLICATION}-driver")
         application.set_state("RUNNING")
@@ -124,8 +126,7 @@ class Placed:
             yield
         finally:
             assert operator.stop() == 0, operator.log()[-4000:]
-            application.end_pods(role="driver")
-            application.delete()
+            application.end_pod(f"{APPLICATION}-driver")
 
     def lose_driver(self) -> None:
         """Kill the driver, remove its executors as Kubernetes does with what a driver's pod owns, and start the next run."""
