@@ -53,6 +53,7 @@ class ProcessNodes:
         self.nodes = {node.name: node for node in nodes}
         self._logs = logs
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._uids: dict[str, str] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="process-nodes", daemon=True)
 
@@ -94,7 +95,7 @@ class ProcessNodes:
 
     def kill(self, pod: str) -> None:
         """Kill a pod's process, as the kernel does when its memory is at an end."""
-        self._processes[pod].kill()
+        self._processes[self._uids[pod]].kill()
 
     def _serve(self) -> None:
         beat = time.monotonic()
@@ -121,8 +122,8 @@ class ProcessNodes:
             self.client.request("PATCH", f"{_LEASES}/{node.name}", body=renewed, content_type=MERGE_PATCH)
 
     def _serve_pod(self, pod: dict[str, Any]) -> None:
-        name, node = pod["metadata"]["name"], self.nodes[pod["spec"]["nodeName"]]
-        process = self._processes.get(name)
+        name, uid, node = pod["metadata"]["name"], pod["metadata"]["uid"], self.nodes[pod["spec"]["nodeName"]]
+        process = self._processes.get(uid)
         if pod["metadata"].get("deletionTimestamp"):
             if process is not None:
                 process.terminate()
@@ -131,12 +132,12 @@ class ProcessNodes:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-                self._processes.pop(name)
+                self._processes.pop(uid)
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{name}"
             self.client.request("DELETE", path, query={"gracePeriodSeconds": "0"})
         elif process is None:
             if node.starts and pod["status"].get("phase") == "Pending":
-                self._processes[name] = self._start(pod, node)
+                self._processes[uid], self._uids[name] = self._start(pod, node), uid
                 self._report(pod, node, "Running", {"running": {"startedAt": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}})
         elif process.poll() is not None and pod["status"].get("phase") == "Running":
             self._report(pod, node, "Failed" if process.returncode else "Succeeded", {"terminated": {"exitCode": process.returncode & 255}})
