@@ -111,7 +111,7 @@ OPTIONS = (
     Option(
         name="afterDrain",
         description="what becomes of the application; the agent only looks for `Keep`, with which the application goes on",
-        values=("Suspend", "Delete", "Keep"),
+        values=("Suspend", "Restart", "Delete", "Keep"),
         default="Suspend",
     ),
 )

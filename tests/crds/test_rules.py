@@ -42,6 +42,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "ttlSecondsAfterFinished": 0,
     },
     "force": {"onTimeout": "ForceStop", "afterDrain": "Delete"},
+    "restart": {"mode": "Stop", "onTimeout": "ForceStop", "afterDrain": "Restart"},
 }
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -95,7 +96,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"onTimeout": "ForceStop", "execution": "PlanOnly"},
         "`onTimeout` may not be ForceStop when `execution` is PlanOnly",
     ),
-    "after": ({"afterDrain": "Restart"}, "spec.afterDrain: Unsupported value"),
+    "after": ({"afterDrain": "Resume"}, "spec.afterDrain: Unsupported value"),
     "ttl": ({"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished: Invalid value"),
     "typing error": ({"timeoutSecond": 5}, "unknown field"),
 }

@@ -82,6 +82,15 @@ def drained(world: World, agent: ScriptedAgent, operators: Operators) -> None:
     assert world.config_map("drain-result")["data"]["report.json"]
 
 
+def restarted(world: World, agent: ScriptedAgent, operators: Operators) -> None:
+    drain_id = next(iter(agent.notifications()))
+    agent.drain(drain_id)
+    operators.settle()
+    world.application.obey_suspend()
+    operators.settle()
+    assert not world.application.suspended
+
+
 def deleted(world: World, agent: ScriptedAgent, operators: Operators) -> None:
     drain_id = next(iter(agent.notifications()))
     agent.drain(drain_id)
@@ -109,18 +118,23 @@ def unanswered(world: World, agent: ScriptedAgent, operators: Operators) -> None
     assert not world.application.suspended
 
 
+Story = Callable[[World, ScriptedAgent, Operators], None]
+_AFTER: dict[Story, str] = {deleted: "Delete", restarted: "Restart"}
+_CHANGES: dict[Story, int] = {drained: 1, restarted: 2}
+"""How often the spec of the application is changed."""
+
+
 @pytest.mark.parametrize(
-    ("story", "reason"), [(drained, "Drained"), (deleted, "Drained"), (cancelled, "CancelRequested"), (unanswered, "CancelRequested")]
+    ("story", "reason"),
+    [(drained, "Drained"), (restarted, "Drained"), (deleted, "Drained"), (cancelled, "CancelRequested"), (unanswered, "CancelRequested")],
 )
-def test_a_death_after_any_write_changes_nothing(
-    api_server: ApiServer, own_world: World, story: Callable[[World, ScriptedAgent, Operators], None], reason: str
-) -> None:
+def test_a_death_after_any_write_changes_nothing(api_server: ApiServer, own_world: World, story: Story, reason: str) -> None:
     world = own_world
     with connected(api_server) as client:
         for number in range(1, _ENOUGH):
             operators = Operators(client, world.namespace)
             agent = world.run_application(f"spark-{number}")
-            drain_id = world.create_drain(**({"afterDrain": "Delete"} if story is deleted else {}))
+            drain_id = world.create_drain(afterDrain=_AFTER.get(story, "Suspend"))
             client.writes_left = number
             operators.settle()
             first = agent.notifications()[drain_id]
@@ -134,7 +148,7 @@ def test_a_death_after_any_write_changes_nothing(
             assert agent.notifications() == {}, operators.deaths
             world.delete_drain()
             if story is not deleted:
-                assert world.application.body()["metadata"]["generation"] == (2 if story is drained else 1), operators.deaths
+                assert world.application.body()["metadata"]["generation"] == 1 + _CHANGES.get(story, 0), operators.deaths
                 world.application.end_pods()
                 world.application.delete()
             world.delete_config_maps()

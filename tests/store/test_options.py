@@ -83,7 +83,7 @@ def test_options_are_read_with_their_defaults_resolved(mode: str, options: Mappi
         ("Drain", {"stateExport.path": " "}, "option 'stateExport.path' must not be empty"),
         ("Drain", {"stateLossPolicy": "Ignore"}, "option 'stateLossPolicy' must be one of Refuse, Accept, not 'Ignore'"),
         ("Drain", {"execution": "Later"}, "option 'execution' must be one of Immediate, AfterApproval, PlanOnly, not 'Later'"),
-        ("Drain", {"afterDrain": "Restart"}, "option 'afterDrain' must be one of Suspend, Delete, Keep, not 'Restart'"),
+        ("Drain", {"afterDrain": "Resume"}, "option 'afterDrain' must be one of Suspend, Restart, Delete, Keep, not 'Resume'"),
         ("Drain", {"queries": "[a]"}, "option 'queries' must be names separated by commas, or a JSON array of names, not '[a]'"),
         ("Drain", {"queries": '["a", 1]'}, "option 'queries' must be names separated by commas, or a JSON array of names"),
         ("Drain", {"queries": "[]"}, "option 'queries' must name at least one query"),

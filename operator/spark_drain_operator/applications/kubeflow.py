@@ -138,12 +138,19 @@ class KubeflowAdapter:
     def suspend(self, namespace: str, application: Application) -> None:
         """See `ApplicationAdapter.suspend`; changes no other field, since any other spec change makes the operator run it again."""
 
+        if not self._set_suspend(namespace, application, wanted=True)["spec"].get("suspend"):
+            raise SuspendNotStoredError(application.name)
+
+    def resume(self, namespace: str, application: Application) -> None:
+        """See `ApplicationAdapter.resume`."""
+        self._set_suspend(namespace, application, wanted=False)
+
+    def _set_suspend(self, namespace: str, application: Application, *, wanted: bool) -> dict[str, Any]:
         def patch(version: str) -> dict[str, Any]:
-            change = {"metadata": {"uid": application.uid, "resourceVersion": version}, "spec": {"suspend": True}}
+            change = {"metadata": {"uid": application.uid, "resourceVersion": version}, "spec": {"suspend": wanted}}
             return self._cluster.applications.patch(self.api_version, self._plural, namespace, application.name, change)
 
-        if not self._write(namespace, application, patch)["spec"].get("suspend"):
-            raise SuspendNotStoredError(application.name)
+        return self._write(namespace, application, patch)
 
     def delete(self, namespace: str, application: Application) -> None:
         """See `ApplicationAdapter.delete`."""

@@ -140,6 +140,10 @@ class ApplicationAdapter(Protocol):
         """
         ...
 
+    def resume(self, namespace: str, application: Application) -> None:
+        """Let the application be started again, if its spec still is as it was observed; `ApiError` 409 where it is not."""
+        ...
+
     def delete(self, namespace: str, application: Application) -> None:
         """Ask for the application to be deleted, if its spec still is as it was observed; raises as `suspend` does."""
         ...

@@ -26,7 +26,7 @@ from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reaso
 from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
-from spark_drain_operator.kinds.drain.steps import COMPLETE_STEPS, LAST_STEPS, STEPS
+from spark_drain_operator.kinds.drain.steps import COMPLETE_STEPS, LAST_STEPS, RESTART_STEPS, STEPS
 from spark_drain_operator.kinds.references import unsupported
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
@@ -118,6 +118,8 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
     def steps(self, current: DrainPass) -> Iterable[Callable[[DrainPass], Outcome]]:
         """See `Kind.steps`."""
         application = current.application
+        if current.complete and current.status.restart_generation:
+            return RESTART_STEPS
         gone = application is None and not current.unreadable
         if current.notification is None and application is not None and application.suspend_requested:
             gone = current.status.scale_down_time is not None  # so the driver is ending, and nothing has to hold it any more

@@ -42,6 +42,7 @@ class DrainStatus(Status):
     withdrawal_time: datetime | None = None
     scale_down_time: datetime | None = None
     scale_down_state: str = ""
+    restart_generation: int = 0
     progress: dict[str, Any] = field(default_factory=dict)
     queries: list[dict[str, Any]] = field(default_factory=list)
     executor_exceptions: list[dict[str, Any]] = field(default_factory=list)
@@ -78,6 +79,7 @@ class DrainStatus(Status):
             withdrawal_time=read_time(withdrawal.get("requestedAt")),
             scale_down_time=read_time(scale_down.get("requestedAt")),
             scale_down_state=scale_down.get("applicationState", ""),
+            restart_generation=scale_down.get("restartGeneration", 0),
             progress=dict(status.get("progress") or {}),
             queries=list(status.get("queries") or []),
             executor_exceptions=list(status.get("executorExceptions") or []),
@@ -114,7 +116,9 @@ class DrainStatus(Status):
             "run": known(id=self.run_id, driverPodName=self.driver_pod_name, driverPodUID=self.driver_pod_uid),
             "notification": known(uuid=self.drain_id, attempt=self.notification_attempt, createdAt=self.notification_time),
             "withdrawal": self.withdrawal and {**self.withdrawal.as_object(), **known(requestedAt=self.withdrawal_time)},
-            "scaleDown": known(requestedAt=self.scale_down_time, applicationState=self.scale_down_state),
+            "scaleDown": known(
+                requestedAt=self.scale_down_time, applicationState=self.scale_down_state, restartGeneration=self.restart_generation
+            ),
             "progress": self.progress,
             "queries": self.queries,
             "executorExceptions": self.executor_exceptions,

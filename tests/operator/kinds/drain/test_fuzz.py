@@ -74,7 +74,7 @@ SPECS = st.fixed_dictionaries(
         "execution": st.sampled_from(["Immediate", "AfterApproval", "PlanOnly"]),
         "ifNotRunning": st.sampled_from(["Wait", "Succeed", "Reject"]),
         "onTimeout": st.sampled_from(["Fail", "ForceStop"]),
-        "afterDrain": st.sampled_from(["Suspend", "Keep", "Delete"]),
+        "afterDrain": st.sampled_from(["Suspend", "Restart", "Keep", "Delete"]),
         "acknowledgeTimeoutSeconds": st.integers(1, 2**31 - 1),
         "timeoutSeconds": st.integers(1, 2**31 - 1),
         "ttlSecondsAfterFinished": st.integers(0, 2**31 - 1),

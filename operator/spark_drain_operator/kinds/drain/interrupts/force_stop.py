@@ -9,6 +9,7 @@ from spark_drain_operator.kinds.drain.limits import given_up
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.status import DrainStatus
+from spark_drain_operator.kinds.drain.steps import restart
 from spark_drain_operator.kinds.drain.steps.scale_down import scale_down
 
 __all__ = ["run"]
@@ -30,7 +31,9 @@ def run(drain: DrainPass) -> Outcome:
     if drain.application is None and not drain.status.conditions.is_true(ConditionType.SCALED_DOWN):
         ref = drain.spec.application
         return ended(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))
-    outcome = scale_down(drain, forced=True)
+    outcome = DONE if drain.status.restart_generation else scale_down(drain, forced=True)
+    if outcome == DONE:
+        outcome = restart.run(drain)
     if outcome != DONE:
         return outcome
     return Ended(replace(ending, message=f"{ending.message}; {message_of(Reason.APPLICATION_RESUMED)}") if drain.replaced else ending)

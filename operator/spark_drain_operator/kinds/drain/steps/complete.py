@@ -11,6 +11,7 @@ __all__ = ["run"]
 _DONE = {
     Reason.APPLICATION_SUSPENDED: "the application is suspended",
     Reason.APPLICATION_DELETED: "the application is deleted",
+    Reason.APPLICATION_RESTARTED: "the application is started again",
     Reason.APPLICATION_RESUMED: "somebody has resumed or changed the application since, and it is left alone",
     Reason.NOT_REQUESTED: "the application keeps running",
 }
