@@ -40,9 +40,9 @@ def objects_path(api_version: str, namespace: str, plural: str, *rest: str) -> s
     return _path(api_version, "namespaces", namespace, plural, *rest)
 
 
-def cluster_path(api_version: str, plural: str) -> str:
-    """Return the path of the objects of all namespaces."""
-    return _path(api_version, plural)
+def cluster_path(api_version: str, plural: str, *rest: str) -> str:
+    """Return the path of the objects of all namespaces, or of one that has none; raises as `objects_path` does."""
+    return _path(api_version, plural, *rest)
 
 
 def _path(api_version: str, *parts: str) -> str:

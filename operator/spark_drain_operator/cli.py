@@ -30,7 +30,9 @@ class OneLine(logging.Formatter):
 def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Namespace]:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m spark_drain_operator", description="Drain Structured Streaming applications as PipelineDrain objects say."
+        prog="python -m spark_drain_operator",
+        description="Drain Structured Streaming applications as PipelineDrain objects say.",
+        epilog="evacuate NODE clears a node of SparkApplications instead; see evacuate --help.",
     )
     parser.add_argument("--namespaces", default="", metavar="A,B", help="watch only these namespaces; default: the whole cluster")
     parser.add_argument("--allow-delete", action="store_true", help="allow spec.afterDrain Delete")
@@ -51,7 +53,12 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Na
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT."""
+    """Run until SIGTERM or SIGINT; with ``evacuate NODE`` clear a node instead."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["evacuate"]:
+        from spark_drain_operator.maintenance.evacuate import main as evacuate
+
+        return evacuate(arguments[1:])
     settings, options = parse(arguments)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLine(_LOG_FORMAT))

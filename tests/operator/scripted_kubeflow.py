@@ -139,6 +139,18 @@ class ScriptedApplication:
         changes = {"status": {"phase": "Running", "containerStatuses": [container]}}
         self._client.request("PATCH", f"{self._pods}/{name}/status", body=changes, content_type=MERGE_PATCH)
 
+    def bind_pods(self, node: str) -> None:
+        """Have its pods run on a node, as the scheduler does."""
+        for pod in self._client.request("GET", self._pods, query={"labelSelector": f"sparkoperator.k8s.io/app-name={self.name}"})["items"]:
+            name = pod["metadata"]["name"]
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+            self._client.request("POST", f"{self._pods}/{name}/binding", body=binding)
+
+    def annotate(self, **annotations: str) -> None:
+        """Set annotations of the operator's group."""
+        found = {f"sparkdrain.io/{name}": value for name, value in annotations.items()}
+        self._client.request("PATCH", self._path, body={"metadata": {"annotations": found}}, content_type=MERGE_PATCH)
+
     def end_pods(self, *, role: str | None = None) -> None:
         """Remove the pods, as deletion and the driver's shutdown hook do."""
         selector = f"sparkoperator.k8s.io/app-name={self.name}" + (f",spark-role={role}" if role else "")

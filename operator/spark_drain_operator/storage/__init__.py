@@ -10,6 +10,7 @@ from spark_drain_operator.storage.applications import ApplicationObjects
 from spark_drain_operator.storage.channels import Channels
 from spark_drain_operator.storage.events import EventRecorder
 from spark_drain_operator.storage.namespaces import Namespaces
+from spark_drain_operator.storage.nodes import Nodes
 from spark_drain_operator.storage.own_objects import OwnObjects, Resource
 from spark_drain_operator.storage.pods import Pods
 from spark_drain_operator.storage.results import Results
@@ -26,6 +27,7 @@ class Cluster:
     channels: Channels
     events: EventRecorder
     namespaces: Namespaces
+    nodes: Nodes
     pods: Pods
     results: Results
 
@@ -38,6 +40,7 @@ class Cluster:
             channels=Channels(client),
             events=EventRecorder(client),
             namespaces=Namespaces(client),
+            nodes=Nodes(client),
             pods=Pods(client),
             results=Results(client),
         )

@@ -83,6 +83,20 @@ class OwnObjects:
                 return
             query["continue"] = following
 
+    def labelled(self, selector: str) -> list[dict[str, Any]]:
+        """Return all objects of the cluster that a label selector names."""
+        path = cluster_path(f"{GROUP}/{VERSION}", self._resource.plural)
+        items: list[dict[str, Any]] = self._client.request("GET", path, query={"labelSelector": selector}).get("items") or []
+        return items
+
+    def create(self, body: Mapping[str, Any]) -> None:
+        """Create an object, unless there is one of that name."""
+        try:
+            self._client.request("POST", self._path(body["metadata"]["namespace"]), body=dict(body))
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
     def write_status(self, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any] | None:
         """Replace the status of exactly the version that was read; raises `ApiError` 409 where it has changed since."""
         metadata = body["metadata"]

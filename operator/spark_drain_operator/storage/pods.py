@@ -12,9 +12,9 @@ from spark_drain_store.kube_client import KubeClient, objects_path
 
 from spark_drain_operator.clock import parse_time
 
-__all__ = ["DriverPod", "PodName", "PodPhases", "Pods"]
+__all__ = ["METADATA_ONLY", "DriverPod", "PodName", "PodPhases", "Pods"]
 
-_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE = "1000"
 
 
@@ -112,7 +112,7 @@ class Pods:
         }
         found: list[PodName] = []
         while True:
-            page = self._client.request("GET", objects_path("v1", namespace, "pods"), query=query, accept=_METADATA_ONLY)
+            page = self._client.request("GET", objects_path("v1", namespace, "pods"), query=query, accept=METADATA_ONLY)
             for item in page.get("items") or []:
                 metadata = item["metadata"]
                 owners = tuple((owner["kind"], owner["uid"]) for owner in metadata.get("ownerReferences") or [])

@@ -1,0 +1,98 @@
+"""What to do next for a node that is to be cleared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+
+from spark_drain_operator.storage.nodes import PodOnNode, Role
+
+__all__ = ["ATTEMPTS", "Attempt", "Decision", "decide"]
+
+ATTEMPTS = 3
+"""How often a pod is tried to be moved."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A placement or drain that was created to move a pod.
+
+    Parameters
+    ----------
+    namespace, name, kind
+        Which object.
+    application, pod_uid
+        What it moves.
+    finished, succeeded, message
+        How it ended, if it has.
+    """
+
+    namespace: str
+    name: str
+    kind: str
+    application: str
+    pod_uid: str
+    finished: bool = False
+    succeeded: bool = False
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one look has come to.
+
+    Parameters
+    ----------
+    start
+        Pods to move now, each with the number of the attempt, from 1.
+    left_alone
+        Pods of applications that have not opted in.
+    over
+        Whether nothing is left that could be waited for.
+    """
+
+    start: tuple[tuple[PodOnNode, int], ...]
+    left_alone: tuple[PodOnNode, ...]
+    over: bool
+
+
+def decide(pods: Sequence[PodOnNode], attempts: Iterable[Attempt], opted_in: Set[tuple[str, str]], *, at_once: int) -> Decision:
+    """Return what to do next.
+
+    A driver takes its executors along: its application is restarted as a whole. Executors of another driver are asked for all at once,
+    and the application's agent carries one out after the other.
+
+    Parameters
+    ----------
+    pods
+        Spark's pods on the node.
+    attempts
+        What was created for the node so far, also for pods that have gone.
+    opted_in
+        Namespace and name of the applications that may be touched.
+    at_once
+        How many applications may be under way at the same time.
+    """
+    known = list(attempts)
+    busy = {(item.namespace, item.application) for item in known if not item.finished}
+    restarting = {(pod.namespace, pod.application) for pod in pods if pod.role is Role.DRIVER}
+    start: list[tuple[PodOnNode, int]] = []
+    left_alone: list[PodOnNode] = []
+    waiting = False
+    for pod in sorted(pods, key=lambda item: (item.namespace, item.application, item.role, item.name)):
+        application = (pod.namespace, pod.application)
+        own = [item for item in known if item.pod_uid == pod.uid]
+        if application not in opted_in:
+            left_alone.append(pod)
+        elif pod.role is Role.EXECUTOR and application in restarting:
+            continue  # it goes, or stays, with its driver
+        elif pod.terminating or any(not item.finished or item.succeeded for item in own):
+            waiting = True
+        elif len(own) >= ATTEMPTS:
+            continue
+        elif application in busy or len(busy) < at_once:
+            busy.add(application)
+            start.append((pod, len(own) + 1))
+        else:
+            waiting = True
+    return Decision(tuple(start), tuple(left_alone), over=not start and not waiting)

@@ -1,0 +1,94 @@
+"""Nodes, and Spark's pods on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path
+
+from spark_drain_operator.storage.pods import METADATA_ONLY, PodPhases
+
+__all__ = ["Nodes", "PodOnNode", "Role"]
+
+_APP_LABEL = "sparkoperator.k8s.io/app-name"
+_PAGE = "1000"
+
+
+class Role(StrEnum):
+    """Values of the label ``spark-role``."""
+
+    DRIVER = "driver"
+    EXECUTOR = "executor"
+
+
+@dataclass(frozen=True)
+class PodOnNode:
+    """A pod of a SparkApplication.
+
+    Parameters
+    ----------
+    namespace, name, uid
+        Which pod.
+    application
+        Name of its SparkApplication.
+    role
+        Driver or executor.
+    terminating
+        Whether it is being deleted.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    application: str
+    role: Role
+    terminating: bool = False
+
+
+class Nodes:
+    """Reads and cordons nodes."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    def uid(self, name: str) -> str | None:
+        """Return the uid of a node, None where there is none of that name."""
+        try:
+            return str(self._client.request("GET", cluster_path("v1", "nodes", name))["metadata"]["uid"])
+        except ApiError as error:
+            if error.absent:
+                return None
+            raise
+
+    def cordon(self, name: str) -> None:
+        """Keep new pods off a node."""
+        self._client.request("PATCH", cluster_path("v1", "nodes", name), body={"spec": {"unschedulable": True}}, content_type=MERGE_PATCH)
+
+    def spark_pods(self, name: str) -> tuple[PodOnNode, ...]:
+        """Return the pods of SparkApplications on a node that may still run a container."""
+        query = {
+            "labelSelector": f"spark-role in ({Role.DRIVER},{Role.EXECUTOR}),{_APP_LABEL}",
+            "fieldSelector": f"spec.nodeName={name},{PodPhases.ALIVE}",
+            "limit": _PAGE,
+        }
+        found: list[PodOnNode] = []
+        while True:
+            page = self._client.request("GET", cluster_path("v1", "pods"), query=query, accept=METADATA_ONLY)
+            for item in page.get("items") or []:
+                metadata = item["metadata"]
+                labels = metadata["labels"]
+                found.append(
+                    PodOnNode(
+                        namespace=metadata["namespace"],
+                        name=metadata["name"],
+                        uid=metadata["uid"],
+                        application=labels[_APP_LABEL],
+                        role=Role(labels["spark-role"]),
+                        terminating=bool(metadata.get("deletionTimestamp")),
+                    )
+                )
+            token = page["metadata"].get("continue")
+            if not token:
+                return tuple(found)
+            query = {**query, "continue": token}

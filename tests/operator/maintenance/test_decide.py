@@ -1,0 +1,45 @@
+"""What is done next for a node that is to be cleared."""
+
+from dataclasses import replace
+
+import pytest
+from spark_drain_operator.maintenance.decide import ATTEMPTS, Attempt, decide
+from spark_drain_operator.storage.nodes import PodOnNode, Role
+
+A1 = PodOnNode("team", "a-exec-1", "uid-a1", "a", Role.EXECUTOR)
+A2 = PodOnNode("team", "a-exec-2", "uid-a2", "a", Role.EXECUTOR)
+A_DRIVER = PodOnNode("team", "a-driver", "uid-a", "a", Role.DRIVER)
+B1 = PodOnNode("team", "b-exec-1", "uid-b1", "b", Role.EXECUTOR)
+OPTED = {("team", "a"), ("team", "b")}
+
+MOVING = Attempt("team", "a-off-1", "ExecutorPlacement", "a", "uid-a1")
+MOVED = replace(MOVING, finished=True, succeeded=True)
+FAILED = replace(MOVING, finished=True)
+
+
+@pytest.mark.parametrize(
+    ("pods", "attempts", "start", "over"),
+    [
+        pytest.param([A1, A2], [], {"a-exec-1": 1, "a-exec-2": 1}, False, id="all executors of an application are asked for at once"),
+        pytest.param([A_DRIVER, A1], [], {"a-driver": 1}, False, id="a driver takes its executors along"),
+        pytest.param([A1], [MOVING], {}, False, id="under way"),
+        pytest.param([A1], [MOVED], {}, False, id="moved, and its pod is not gone yet"),
+        pytest.param([replace(A1, terminating=True)], [], {}, False, id="it is going already"),
+        pytest.param([A1], [FAILED], {"a-exec-1": 2}, False, id="tried again"),
+        pytest.param([A1], [FAILED] * ATTEMPTS, {}, True, id="given up"),
+        pytest.param([A1, A2], [FAILED] * ATTEMPTS, {"a-exec-2": 1}, False, id="one is given up, and the other is not"),
+        pytest.param([A1, B1], [], {"a-exec-1": 1}, False, id="one application at a time"),
+        pytest.param([A2, B1], [MOVING], {"a-exec-2": 1}, False, id="the limit is of applications"),
+        pytest.param([B1], [MOVING], {}, False, id="the limit counts what is under way from earlier"),
+        pytest.param([replace(A1, application="c")], [], {}, True, id="not opted in"),
+        pytest.param([replace(A1, namespace="other")], [], {}, True, id="an application of the same name elsewhere"),
+    ],
+)
+def test_what_is_started(pods: list[PodOnNode], attempts: list[Attempt], start: dict[str, int], over: bool) -> None:
+    decision = decide(pods, attempts, OPTED, at_once=1)
+    assert {pod.name: number for pod, number in decision.start} == start
+    assert decision.over == over
+
+
+def test_what_is_left_alone_is_named() -> None:
+    assert decide([A1, B1], [], {("team", "a")}, at_once=1).left_alone == (B1,)

@@ -1,0 +1,109 @@
+"""A node is cleared by the command, on a real API server: a driver restarts elsewhere, and nobody else is touched."""
+
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from spark_drain_store import DrainState
+from spark_drain_store.kube_client import ApiError
+
+from tests.operator.conftest import World
+from tests.operator.process import without_proxy
+from tests.operator.scripted_kubeflow import BackgroundKubeflow
+from tests.support.apiserver import DRAINS
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture
+def node(world: World) -> Iterator[str]:
+    name = f"node-{uuid.uuid4().hex[:8]}"
+    world.client.request("POST", "/api/v1/nodes", body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    yield name
+    with suppress(ApiError):
+        world.client.request("DELETE", f"/api/v1/nodes/{name}")
+
+
+def evacuate(world: World, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "spark_drain_operator", "evacuate", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=without_proxy(world.server.environment()), stdout=pipe, stderr=pipe, text=True)
+
+
+def is_cordoned(world: World, node: str) -> bool:
+    return bool(world.client.request("GET", f"/api/v1/nodes/{node}")["spec"].get("unschedulable"))
+
+
+def drains(world: World) -> list[str]:
+    return [item["metadata"]["name"] for item in world.client.request("GET", DRAINS.format(world.namespace))["items"]]
+
+
+def test_a_driver_leaves_with_its_executors(world: World, node: str) -> None:
+    """The command is interrupted, and goes on where it was."""
+    agent = world.run_application()
+    world.application.bind_pods(node)
+    world.application.annotate(evacuate="true")
+    first = evacuate(world, node, "--within", "10m")
+    notification = agent.await_notification()
+    first.send_signal(signal.SIGINT)
+    said, _ = first.communicate(timeout=30)
+    assert first.returncode == 130
+    assert f"node {node} is cordoned" in said
+    assert "what was begun goes on" in said
+    assert is_cordoned(world, node)
+    second = evacuate(world, node)
+    with BackgroundKubeflow(world.application):
+        agent.drain(notification.drain_id)
+    said, errors = second.communicate(timeout=60)
+    assert second.returncode == 0, (said, errors)
+    assert f"node {node} is clear" in said
+    (name,) = drains(world)
+    assert notification.mode == "Stop"
+    eventually(lambda: not world.application.suspended, what="the application is started again")
+    world.await_phase("Drained", name)
+
+
+def test_what_has_not_opted_in_is_left_alone(world: World, node: str) -> None:
+    world.run_application()
+    world.application.bind_pods(node)
+    command = evacuate(world, node)
+    said, _ = command.communicate(timeout=30)
+    assert command.returncode == 1
+    assert 'has no annotation sparkdrain.io/evacuate: "true"' in said
+    assert f"is not clear: driver {world.namespace}/app-driver, executor " in said
+    assert drains(world) == []
+    assert world.untouched
+
+
+def test_a_driver_that_cannot_be_stopped_is_stopped_in_mid_batch_before_the_time_is_over(world: World, node: str) -> None:
+    agent = world.run_application()
+    world.application.bind_pods(node)
+    world.application.annotate(evacuate="true")
+    command = evacuate(world, node, "--within", "20s")
+    agent.report(agent.await_notification().drain_id, DrainState.STALLED, message="query counts, batch 42: disk full")
+    with BackgroundKubeflow(world.application):
+        said, _ = command.communicate(timeout=60)
+    assert command.returncode == 0, said
+    (name,) = drains(world)
+    world.await_phase("ForceStopped", name)
+    assert not world.application.suspended
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no-such-node"], "there is no node 'no-such-node'"),
+        (["n", "--within", "soon"], "'soon' is not a duration such as 90s, 30m or 2h"),
+        (["n", "--at-once", "0"], "--at-once must be at least 1, not 0"),
+    ],
+)
+def test_wrong_arguments_are_named(world: World, arguments: list[str], words: str) -> None:
+    command = evacuate(world, *arguments)
+    _, errors = command.communicate(timeout=30)
+    assert command.returncode == 2
+    assert words in errors
