@@ -110,12 +110,16 @@ class Placed:
 
         return eventually(look, f"placement {placement_id} to be {' or '.join(statuses)}", 180, self.driver)
 
+    @property
+    def application(self) -> ScriptedApplication:
+        """The SparkApplication; it stays, since with it the ConfigMaps would go that it owns."""
+        application = ScriptedApplication(self.client, self.namespace, APPLICATION)
+        return application if application.exists else application.create()
+
     @contextmanager
     def operated(self) -> Iterator[None]:
         """Run an operator, and have the driver's pod and SparkApplication that it looks at, while the block lasts."""
-        application = ScriptedApplication(self.client, self.namespace, APPLICATION)
-        if not application.exists:  # it stays: with it the ConfigMaps would go that it owns
-            application.create()
+        application = self.application
         application.submit(self.run_id)
         application.run_pod(f"{APPLICATION}-driver")
         application.set_state("RUNNING")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -74,6 +75,24 @@ def test_an_executor_is_moved_by_kubectl_apply(placed: Placed, two: dict[str, st
     assert after == {key: value for key, value in two.items() if key != executor} | {new: other(node)}
     assert placed.fewest == 2
     assert found["metadata"]["uid"] not in Placements.read(placed.channel).requests
+    placed.check_ledger()
+
+
+def test_a_node_is_cleared_of_executors(placed: Placed, two: dict[str, str]) -> None:
+    """Both on one node or on two: those that are there leave it, one after the other, and none is missing meanwhile."""
+    node = two[min(two)]
+    placed.application.annotate(evacuate="true")
+    command = [sys.executable, "-m", "spark_drain_operator", "evacuate", node, "--within", "5m"]
+    try:
+        with placed.operated(), placed.load():
+            done = subprocess.run(command, env=placed.server.environment(), capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done
+            after = placed.alone()
+    finally:
+        placed.nodes.cordon(node, on=False)
+    assert f"node {node} is clear" in done.stdout
+    assert set(after.values()) == {other(node)}
+    assert placed.fewest == 2
     placed.check_ledger()
 
 
