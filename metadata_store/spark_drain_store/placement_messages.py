@@ -28,6 +28,7 @@ _VERSION: Final = 1
 DEFAULT_EXPIRY_SECONDS: Final = 300
 MAX_EXPIRY_SECONDS: Final = 86_400
 
+_SHOWN: Final = 80
 _EXECUTOR_ID = re.compile(r"[1-9][0-9]{0,17}")
 _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -202,6 +203,6 @@ def _check_selector(selector: Mapping[str, str]) -> None:
     for name, value in selector.items():
         prefix, slash, rest = name.rpartition("/")
         if not _LABEL_NAME.fullmatch(rest) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
-            raise UnsupportedDestinationError(f"nodeSelector has {name!r}, which is no label's name")
+            raise UnsupportedDestinationError(f"nodeSelector has {name[:_SHOWN]!r}, which is no label's name")
         if value and not _LABEL_NAME.fullmatch(value):
-            raise UnsupportedDestinationError(f"nodeSelector {name!r} has {value!r}, which is no label's value")
+            raise UnsupportedDestinationError(f"nodeSelector {name!r} has {value[:_SHOWN]!r}, which is no label's value")

@@ -9,7 +9,7 @@ from spark_drain_store.placement_messages import Destination, PlacementRequest, 
 
 from spark_drain_agent.spark_internals.executor_pods import ExecutorPod
 
-__all__ = ["Seen", "refusal"]
+__all__ = ["Seen", "refusal", "void"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,16 +40,21 @@ class Seen:
     objection: str = ""
 
 
-def refusal(request: PlacementRequest, seen: Seen) -> str:
-    """Return why a request is a bad one, or ""."""
+def void(request: PlacementRequest, run_id: str) -> str:
+    """Return why a request is a bad one whatever the executors are, or ""."""
     try:
         request.check()
     except UnsupportedDestinationError as error:
         return str(error)
-    if request.run_id not in (None, seen.run_id):
-        return f"it was meant for run {request.run_id}, and run {seen.run_id} has taken its place"
-    if request.withdrawn:
-        return "it was withdrawn before it was begun"
+    if request.run_id not in (None, run_id):
+        return f"it was meant for run {request.run_id}, and run {run_id} has taken its place"
+    return "it was withdrawn before it was begun" if request.withdrawn else ""
+
+
+def refusal(request: PlacementRequest, seen: Seen) -> str:
+    """Return why a request is a bad one, or ""."""
+    if why := void(request, seen.run_id):
+        return why
     if seen.unsupported:
         return f"executors of this application cannot be replaced one by one: {seen.unsupported}"
     if seen.drain_id:

@@ -15,7 +15,7 @@ from spark_drain_store.placements import Placements, delete_placement_response, 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.clock import utc_now
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.placement.decide import Seen, refusal
+from spark_drain_agent.placement.decide import Seen, refusal, void
 from spark_drain_agent.placement.move import Move
 from spark_drain_agent.placement.pod_template import conflict
 from spark_drain_agent.spark_internals.errors import in_words
@@ -122,6 +122,8 @@ class PlacementHandler:
             self._respond(_about(request, PlacementStatus.FAILED, why))
 
     def _refusal(self, request: PlacementRequest, pods: ExecutorPods) -> str:
+        if why := void(request, self._run_id):
+            return why
         unsupported = pods.unsupported()
         if unsupported:
             return refusal(request, Seen(run_id=self._run_id, unsupported=unsupported))

@@ -58,6 +58,7 @@ class Reason(StrEnum):
     INVALID_SPEC = conditions.INVALID_SPEC
     RESTORED = conditions.RESTORED
     CONFIG_MAPS_OF_ANOTHER = "ConfigMapsOfAnother"
+    WAITING_FOR_OTHERS = "WaitingForOthers"
     # Acknowledged
     NOT_YET = conditions.NOT_YET
     IN_PROGRESS = conditions.IN_PROGRESS
@@ -88,6 +89,7 @@ _MESSAGES: dict[str, str] = {
         "spec.runId is {wanted!r}, but the application's run is {found!r}; create an ExecutorPlacement for that run, or without runId"
     ),
     Reason.CONFIG_MAPS_OF_ANOTHER: references.CONFIG_MAPS_OF_ANOTHER,
+    Reason.WAITING_FOR_OTHERS: "{count} placements of the application are with its agent, and no more are given to it at a time",
     Reason.WAITING_FOR_AGENT: "waiting for the agent of run {run} to respond, until {until}",
     Reason.AGENT_ANSWERED: "the agent of run {run} has responded",
     Reason.AGENT_NOT_RESPONDING: (

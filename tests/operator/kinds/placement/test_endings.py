@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from spark_drain_store.placement_messages import PlacementResponse, PlacementStatus
+from spark_drain_store.placement_messages import PlacementRequest, PlacementResponse, PlacementStatus
 
 from tests.operator.conftest import World, condition
 from tests.operator.kinds.placement.conftest import PlacementWorld, placement_agent
@@ -65,6 +65,45 @@ def test_what_cannot_be_meant_is_rejected_at_once(running: PlacementWorld, spec:
     assert reason(body) == told
     assert message in body["status"]["message"]
     assert running.agent.placements().requests == {}
+
+
+def test_labels_that_cannot_be_any_are_not_passed_on(running: PlacementWorld) -> None:
+    for name, label in (("odd", "no label"), ("long", "a" * 900_000)):
+        running.create(name, destination={"type": "Selector", "nodeSelector": {label: "x"}})
+        body = running.await_phase("Rejected", name)
+        assert reason(body) == "BadRequest"
+        assert "which is no label's name" in body["status"]["message"]
+    assert running.agent.placements().requests == {}
+
+
+def wait_for_others(running: PlacementWorld) -> str:
+    """Bring a placement to where the agent has as many as it gets; returns its uid."""
+    present = datetime.now(UTC)
+    others = [PlacementRequest(placement_id=f"other-{number}", created_at=present, executor_id="1") for number in range(100)]
+    running.agent.channel.requests.write({item.placement_id: item.to_json() for item in others})
+    uid = running.create()
+    waiting = eventually(lambda: condition(running.placement(), "Accepted"), what="it is looked at")
+    assert (waiting["status"], waiting["reason"]) == ("Unknown", "WaitingForOthers")
+    assert uid not in running.agent.placements().requests
+    return uid
+
+
+def test_placements_leave_room_for_a_drain(running: PlacementWorld) -> None:
+    uid = wait_for_others(running)
+    running.agent.channel.requests.write({"other-1": None})
+    eventually(lambda: uid in running.agent.placements().requests, what="its request is written")
+
+
+def test_one_that_waits_for_others_is_of_its_run(own_running: PlacementWorld) -> None:
+    operator, application = own_running.world.operator, own_running.world.application
+    operator.start()
+    wait_for_others(own_running)
+    operator.kill()  # so that it does not see the application without a driver
+    application.end_pods()
+    application.start("spark-two")
+    operator.start()
+    body = own_running.await_phase("Failed")
+    assert reason(body) == "RunEnded"
 
 
 def test_without_a_driver_there_are_no_executors(world: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_drain_store.channel import config_map_names
-from spark_drain_store.placement_messages import PlacementRequest
+from spark_drain_store.placement_messages import PlacementRequest, UnsupportedDestinationError
 
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.placement.observation import PlacementPass
@@ -12,6 +12,8 @@ from spark_drain_operator.kinds.placement.reasons import ConditionType, Phase, R
 __all__ = ["run"]
 
 _POLL_SECONDS = 2.0
+_MOST_REQUESTS = 100
+"""With the longest labels they are 600 kB: a ConfigMap takes 1 MiB, and a drain's notification has to have room beside them."""
 
 
 def run(placement: PlacementPass) -> Outcome:
@@ -39,6 +41,23 @@ def run(placement: PlacementPass) -> Outcome:
 def _write(placement: PlacementPass) -> Outcome:
     application, ref, spec, status = placement.application, placement.spec.application, placement.spec, placement.status
     assert application is not None
+    request = PlacementRequest(
+        placement_id=placement.placement_id,
+        created_at=placement.now,
+        executor_id=status.executor_id,
+        destination_host=spec.destination_host,
+        node_selector=spec.node_selector,
+        run_id=status.run_id,
+        expiry_seconds=spec.expiry_seconds,
+    )
+    try:
+        request.check()
+    except UnsupportedDestinationError as error:
+        return ended(Phase.REJECTED, Reason.BAD_REQUEST, str(error))
+    if len(placement.placements.requests) >= _MOST_REQUESTS:
+        message = message_of(Reason.WAITING_FOR_OTHERS, count=len(placement.placements.requests))
+        status.set(ConditionType.ACCEPTED, "Unknown", Reason.WAITING_FOR_OTHERS, message)
+        return Waiting(placement.settings.resync_seconds, message)
     owners = placement.cluster.channels.owners(placement.namespace, ref.kind, application.name, application.uid)
     if owners.another:
         message = message_of(Reason.CONFIG_MAPS_OF_ANOTHER, names=", ".join(owners.another), name=application.name)
@@ -47,17 +66,7 @@ def _write(placement: PlacementPass) -> Outcome:
     if not owners.complete:
         created = placement.cluster.channels.ensure(placement.namespace, ref.kind, ref.name, placement.adapter.owner_reference(application))
         placement.requests_version = placement.requests_version or created
-    placement.write(
-        PlacementRequest(
-            placement_id=placement.placement_id,
-            created_at=placement.now,
-            executor_id=status.executor_id,
-            destination_host=spec.destination_host,
-            node_selector=spec.node_selector,
-            run_id=status.run_id,
-            expiry_seconds=spec.expiry_seconds,
-        )
-    )
+    placement.write(request)
     _forget_old_responses(placement)
     return run(placement)
 

@@ -1,0 +1,28 @@
+"""What is refused without a look at Spark."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from spark_drain_agent.placement.handler import PlacementHandler
+from spark_drain_agent.spark_internals.executor_pods import ExecutorPods
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_store import Channel
+from spark_drain_store.placement_messages import PlacementRequest
+
+REQUEST = PlacementRequest(placement_id="p", created_at=datetime(2026, 11, 24, tzinfo=UTC), executor_id="4", destination_host="node-2")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"run_id": "spark-0"}, "meant for run spark-0"),
+        ({"withdrawn": True}, "withdrawn before it was begun"),
+        ({"executor_id": "driver"}, "processorId must be"),
+    ],
+)
+def test_no_spark_is_asked_for_what_cannot_be_meant(asked: dict[str, Any], told: str) -> None:
+    nothing = object()  # every look at it fails, as a pod template that cannot be loaded does
+    handler = PlacementHandler(cast(SparkInternals, nothing), cast(Channel, nothing), "spark-1", str)
+    assert told in handler._refusal(replace(REQUEST, **asked), cast(ExecutorPods, nothing))
