@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 
+from spark_drain_operator.clock import later
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 
 __all__ = ["ATTEMPTS", "Attempt", "Decision", "decide"]
 
 ATTEMPTS = 3
 """How often a pod is tried to be moved."""
+_RETRY_SECONDS = 30
+"""Between two attempts: another drain may be in the way, or the pod not started yet."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,8 @@ class Attempt:
         Which object.
     application, pod_uid
         What it moves.
-    finished, succeeded, message
-        How it ended, if it has.
+    finished, succeeded, message, completion_time
+        How and when it ended, if it has.
     """
 
     namespace: str
@@ -35,6 +39,7 @@ class Attempt:
     finished: bool = False
     succeeded: bool = False
     message: str = ""
+    completion_time: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,9 @@ class Decision:
     over: bool
 
 
-def decide(pods: Sequence[PodOnNode], attempts: Iterable[Attempt], opted_in: Set[tuple[str, str]], *, at_once: int) -> Decision:
+def decide(
+    pods: Sequence[PodOnNode], attempts: Iterable[Attempt], opted_in: Set[tuple[str, str]], *, at_once: int, now: datetime
+) -> Decision:
     """Return what to do next.
 
     A driver takes its executors along: its application is restarted as a whole. Executors of another driver are asked for all at once,
@@ -72,6 +79,8 @@ def decide(pods: Sequence[PodOnNode], attempts: Iterable[Attempt], opted_in: Set
         Namespace and name of the applications that may be touched.
     at_once
         How many applications may be under way at the same time.
+    now
+        Present time.
     """
     known = list(attempts)
     busy = {(item.namespace, item.application) for item in known if not item.finished}
@@ -90,6 +99,8 @@ def decide(pods: Sequence[PodOnNode], attempts: Iterable[Attempt], opted_in: Set
             waiting = True
         elif len(own) >= ATTEMPTS:
             continue
+        elif any(item.completion_time is not None and now < later(item.completion_time, _RETRY_SECONDS) for item in own):
+            waiting = True
         elif application in busy or len(busy) < at_once:
             busy.add(application)
             start.append((pod, len(own) + 1))

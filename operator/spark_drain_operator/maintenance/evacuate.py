@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient
 
+from spark_drain_operator.clock import now
 from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
 from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
 from spark_drain_operator.maintenance.decide import Attempt, decide
@@ -66,22 +67,35 @@ class Evacuation:
         until = time.monotonic() + seconds
         while True:
             left = until - time.monotonic()
-            pods = self._cluster.nodes.spark_pods(self._node)
-            attempts = self._attempts()
-            self._tell_ends(attempts)
-            if not pods:
-                self._say(f"node {self._node} is clear of Spark's pods")
-                return True
-            decision = decide(pods, attempts, self._opted_in(pods), at_once=self._at_once)
-            for pod in decision.left_alone:
-                self._tell(pod.uid, f'{_said(pod)}: left alone, SparkApplication {pod.application!r} has no annotation {OPT_IN}: "true"')
-            if decision.over or left <= 0:
-                names = ", ".join(_said(pod) for pod in pods)
-                self._say(f"node {self._node} is not clear: {names}. {_COST}")
-                return False
-            for pod, number in decision.start:
-                self._start(pod, number, int(left))
+            try:
+                clear = self._look(int(left))
+            except ApiUnavailableError as error:
+                if left <= 0:
+                    raise
+                self._say(f"{error}; it is asked again")
+                clear = None
+            if clear is not None:
+                return clear
             time.sleep(_POLL_SECONDS)
+
+    def _look(self, seconds_left: int) -> bool | None:
+        """Do what is to be done next; return whether the node is clear, None while that is waited for."""
+        pods = self._cluster.nodes.spark_pods(self._node)
+        attempts = self._attempts()
+        self._tell_ends(attempts)
+        if not pods:
+            self._say(f"node {self._node} is clear of Spark's pods")
+            return True
+        decision = decide(pods, attempts, self._opted_in(pods), at_once=self._at_once, now=now())
+        for pod in decision.left_alone:
+            self._tell(pod.uid, f'{_said(pod)}: left alone, SparkApplication {pod.application!r} has no annotation {OPT_IN}: "true"')
+        if decision.over or seconds_left <= 0:
+            names = ", ".join(_said(pod) for pod in pods)
+            self._say(f"node {self._node} is not clear: {names}. {_COST}")
+            return False
+        for pod, number in decision.start:
+            self._start(pod, number, seconds_left)
+        return None
 
     def _start(self, pod: PodOnNode, number: int, seconds_left: int) -> None:
         body = object_for(pod, self._node_uid, number, seconds_left)

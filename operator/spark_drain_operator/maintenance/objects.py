@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from spark_drain_operator.clock import read_time
 from spark_drain_operator.engine.conditions import FINISHED, SUCCEEDED
 from spark_drain_operator.maintenance.decide import Attempt
 from spark_drain_operator.storage.nodes import PodOnNode, Role
@@ -75,4 +76,5 @@ def attempt_of(resource: Resource, body: Mapping[str, Any]) -> Attempt:
         finished=conditions.get(FINISHED) == "True",
         succeeded=conditions.get(SUCCEEDED) == "True",
         message=status.get("message", ""),
+        completion_time=read_time(status.get("completionTime")),
     )

@@ -1,11 +1,13 @@
 """What is done next for a node that is to be cleared."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from spark_drain_operator.maintenance.decide import ATTEMPTS, Attempt, decide
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 A1 = PodOnNode("team", "a-exec-1", "uid-a1", "a", Role.EXECUTOR)
 A2 = PodOnNode("team", "a-exec-2", "uid-a2", "a", Role.EXECUTOR)
 A_DRIVER = PodOnNode("team", "a-driver", "uid-a", "a", Role.DRIVER)
@@ -14,7 +16,8 @@ OPTED = {("team", "a"), ("team", "b")}
 
 MOVING = Attempt("team", "a-off-1", "ExecutorPlacement", "a", "uid-a1")
 MOVED = replace(MOVING, finished=True, succeeded=True)
-FAILED = replace(MOVING, finished=True)
+FAILED = replace(MOVING, finished=True, completion_time=NOW - timedelta(seconds=60))
+JUST_FAILED = replace(FAILED, completion_time=NOW - timedelta(seconds=10))
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,7 @@ FAILED = replace(MOVING, finished=True)
         pytest.param([A1], [MOVED], {}, False, id="moved, and its pod is not gone yet"),
         pytest.param([replace(A1, terminating=True)], [], {}, False, id="it is going already"),
         pytest.param([A1], [FAILED], {"a-exec-1": 2}, False, id="tried again"),
+        pytest.param([A1], [JUST_FAILED], {}, False, id="not tried again at once: what was in the way may still be there"),
         pytest.param([A1], [FAILED] * ATTEMPTS, {}, True, id="given up"),
         pytest.param([A1, A2], [FAILED] * ATTEMPTS, {"a-exec-2": 1}, False, id="one is given up, and the other is not"),
         pytest.param([A1, B1], [], {"a-exec-1": 1}, False, id="one application at a time"),
@@ -36,10 +40,10 @@ FAILED = replace(MOVING, finished=True)
     ],
 )
 def test_what_is_started(pods: list[PodOnNode], attempts: list[Attempt], start: dict[str, int], over: bool) -> None:
-    decision = decide(pods, attempts, OPTED, at_once=1)
+    decision = decide(pods, attempts, OPTED, at_once=1, now=NOW)
     assert {pod.name: number for pod, number in decision.start} == start
     assert decision.over == over
 
 
 def test_what_is_left_alone_is_named() -> None:
-    assert decide([A1, B1], [], {("team", "a")}, at_once=1).left_alone == (B1,)
+    assert decide([A1, B1], [], {("team", "a")}, at_once=1, now=NOW).left_alone == (B1,)

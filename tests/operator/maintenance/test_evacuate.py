@@ -6,10 +6,13 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
-from spark_drain_store import DrainState
-from spark_drain_store.kube_client import ApiError
+from spark_drain_operator.maintenance.evacuate import Evacuation
+from spark_drain_operator.storage import Cluster
+from spark_drain_store import DrainState, kube_client
+from spark_drain_store.kube_client import ApiError, KubeClient
 
 from tests.operator.conftest import World
 from tests.operator.process import without_proxy
@@ -92,6 +95,26 @@ def test_a_driver_that_cannot_be_stopped_is_stopped_in_mid_batch_before_the_time
     (name,) = drains(world)
     world.await_phase("ForceStopped", name)
     assert not world.application.suspended
+
+
+class Away(KubeClient):
+    """An API server that is away for a while."""
+
+    requests_left = 2
+
+    def request(self, method: str, path: str, **details: Any) -> dict[str, Any]:
+        self.requests_left -= 1
+        if self.requests_left >= 0:
+            return kube_client._answer(503, b'{"kind": "Status", "message": "the server is shutting down"}')
+        return super().request(method, path, **details)
+
+
+def test_an_api_server_that_is_away_for_a_while_is_waited_for(world: World, node: str) -> None:
+    client = Away.from_kubeconfig(str(world.server.kubeconfig))
+    said: list[str] = []
+    assert Evacuation(Cluster.over(client), node, "uid", 1, said.append).run(60)
+    client.close()
+    assert [line.partition("; ")[2] for line in said] == ["it is asked again", "it is asked again", ""]
 
 
 @pytest.mark.parametrize(
