@@ -1,5 +1,6 @@
 """The operator dies right after each single write request of a drain; the next one brings the drain to the same end."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -91,6 +92,17 @@ def restarted(world: World, agent: ScriptedAgent, operators: Operators) -> None:
     assert not world.application.suspended
 
 
+def stopped_by_force(world: World, agent: ScriptedAgent, operators: Operators) -> None:
+    drain_id = next(iter(agent.notifications()))
+    agent.report(drain_id, DrainState.STALLED, message="query counts, batch 42: disk full")
+    operators.settle()
+    time.sleep(1.1)
+    operators.settle()
+    world.application.obey_suspend()
+    operators.settle()
+    assert not world.application.suspended
+
+
 def deleted(world: World, agent: ScriptedAgent, operators: Operators) -> None:
     drain_id = next(iter(agent.notifications()))
     agent.drain(drain_id)
@@ -119,14 +131,25 @@ def unanswered(world: World, agent: ScriptedAgent, operators: Operators) -> None
 
 
 Story = Callable[[World, ScriptedAgent, Operators], None]
-_AFTER: dict[Story, str] = {deleted: "Delete", restarted: "Restart"}
-_CHANGES: dict[Story, int] = {drained: 1, restarted: 2}
+_SPECS: dict[Story, dict[str, Any]] = {
+    deleted: {"afterDrain": "Delete"},
+    restarted: {"afterDrain": "Restart"},
+    stopped_by_force: {"afterDrain": "Restart", "onTimeout": "ForceStop", "timeoutSeconds": 1},
+}
+_CHANGES: dict[Story, int] = {drained: 1, restarted: 2, stopped_by_force: 2}
 """How often the spec of the application is changed."""
 
 
 @pytest.mark.parametrize(
     ("story", "reason"),
-    [(drained, "Drained"), (restarted, "Drained"), (deleted, "Drained"), (cancelled, "CancelRequested"), (unanswered, "CancelRequested")],
+    [
+        (drained, "Drained"),
+        (restarted, "Drained"),
+        pytest.param(stopped_by_force, "DeadlineExceeded", marks=pytest.mark.soak),
+        (deleted, "Drained"),
+        (cancelled, "CancelRequested"),
+        (unanswered, "CancelRequested"),
+    ],
 )
 def test_a_death_after_any_write_changes_nothing(api_server: ApiServer, own_world: World, story: Story, reason: str) -> None:
     world = own_world
@@ -134,7 +157,7 @@ def test_a_death_after_any_write_changes_nothing(api_server: ApiServer, own_worl
         for number in range(1, _ENOUGH):
             operators = Operators(client, world.namespace)
             agent = world.run_application(f"spark-{number}")
-            drain_id = world.create_drain(afterDrain=_AFTER.get(story, "Suspend"))
+            drain_id = world.create_drain(**_SPECS.get(story, {}))
             client.writes_left = number
             operators.settle()
             first = agent.notifications()[drain_id]
