@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from spark_drain_agent.checkpoint.journal import JournalStep, write_journal
 from spark_drain_agent.cli.checkpoint_commands import run
 
 from tests.agent.checkpoint.test_steps import JOURNAL, OFFSETS
 from tests.agent.folder import files_in
 from tests.agent.warm import Warm
+from tests.support.apiserver import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -32,6 +34,19 @@ def test_not_a_checkpoint(warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"{place} is not a checkpoint directory: no metadata file" in said
     assert "give the checkpointLocation of one query" in said
     assert place.exists() == (kind != "missing")
+
+
+def test_the_job_of_the_example_runs_the_command(warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifests = ROOT / "examples/flights/manifests"
+    job = yaml.safe_load((manifests / "resume.yaml").read_text())["spec"]["template"]["spec"]
+    application = yaml.safe_load((manifests / "application-v1.yaml").read_text())["spec"]
+    (container,) = job["containers"]
+    assert (container["image"], job["serviceAccountName"]) == (application["image"], application["driver"]["serviceAccount"])
+    python, option, module, name, checkpoint, *options = container["command"]
+    assert [python, option, module] == ["python3", "-m", "spark_drain_agent"]
+    assert f"--checkpoint={checkpoint}" in application["arguments"]
+    assert run(name, [str(tmp_path), *options]) == 1
+    assert f"{tmp_path} is not a checkpoint directory" in capsys.readouterr().err
 
 
 def test_a_checkpoint_that_was_never_drained(warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
