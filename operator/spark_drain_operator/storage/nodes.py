@@ -7,12 +7,11 @@ from enum import StrEnum
 
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path
 
-from spark_drain_operator.storage.pods import METADATA_ONLY, PodPhases
+from spark_drain_operator.storage.pods import PodPhases, metadata_of
 
 __all__ = ["Nodes", "PodOnNode", "Role"]
 
 _APP_LABEL = "sparkoperator.k8s.io/app-name"
-_PAGE = "1000"
 
 
 class Role(StrEnum):
@@ -70,25 +69,15 @@ class Nodes:
         query = {
             "labelSelector": f"spark-role in ({Role.DRIVER},{Role.EXECUTOR}),{_APP_LABEL}",
             "fieldSelector": f"spec.nodeName={name},{PodPhases.ALIVE}",
-            "limit": _PAGE,
         }
-        found: list[PodOnNode] = []
-        while True:
-            page = self._client.request("GET", cluster_path("v1", "pods"), query=query, accept=METADATA_ONLY)
-            for item in page.get("items") or []:
-                metadata = item["metadata"]
-                labels = metadata["labels"]
-                found.append(
-                    PodOnNode(
-                        namespace=metadata["namespace"],
-                        name=metadata["name"],
-                        uid=metadata["uid"],
-                        application=labels[_APP_LABEL],
-                        role=Role(labels["spark-role"]),
-                        terminating=bool(metadata.get("deletionTimestamp")),
-                    )
-                )
-            token = page["metadata"].get("continue")
-            if not token:
-                return tuple(found)
-            query = {**query, "continue": token}
+        return tuple(
+            PodOnNode(
+                namespace=metadata["namespace"],
+                name=metadata["name"],
+                uid=metadata["uid"],
+                application=metadata["labels"][_APP_LABEL],
+                role=Role(metadata["labels"]["spark-role"]),
+                terminating=bool(metadata.get("deletionTimestamp")),
+            )
+            for metadata in metadata_of(self._client, cluster_path("v1", "pods"), query)
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,9 +12,9 @@ from spark_drain_store.kube_client import KubeClient, objects_path
 
 from spark_drain_operator.clock import parse_time
 
-__all__ = ["METADATA_ONLY", "DriverPod", "PodName", "PodPhases", "Pods"]
+__all__ = ["DriverPod", "PodName", "PodPhases", "Pods", "metadata_of"]
 
-METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE = "1000"
 
 
@@ -105,23 +105,23 @@ class Pods:
 
     def names(self, namespace: str, selector: str, phases: PodPhases) -> tuple[PodName, ...]:
         """Return the pods of a label selector in some phases; metadata only, since there may be ten thousand."""
-        query = {
-            "labelSelector": selector,
-            "fieldSelector": str(phases),
-            "limit": _PAGE,
-        }
+        query = {"labelSelector": selector, "fieldSelector": str(phases)}
         found: list[PodName] = []
-        while True:
-            page = self._client.request("GET", objects_path("v1", namespace, "pods"), query=query, accept=METADATA_ONLY)
-            for item in page.get("items") or []:
-                metadata = item["metadata"]
-                owners = tuple((owner["kind"], owner["uid"]) for owner in metadata.get("ownerReferences") or [])
-                executor_id = (metadata.get("labels") or {}).get("spark-exec-id", "")
-                found.append(PodName(metadata["name"], executor_id, metadata["uid"], owners))
-            token = page["metadata"].get("continue")
-            if not token:
-                return tuple(found)
-            query = {**query, "continue": token}
+        for metadata in metadata_of(self._client, objects_path("v1", namespace, "pods"), query):
+            owners = tuple((owner["kind"], owner["uid"]) for owner in metadata.get("ownerReferences") or [])
+            executor_id = (metadata.get("labels") or {}).get("spark-exec-id", "")
+            found.append(PodName(metadata["name"], executor_id, metadata["uid"], owners))
+        return tuple(found)
+
+
+def metadata_of(client: KubeClient, path: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of all objects of a list, some at a time."""
+    token: str | None = ""
+    while token is not None:
+        page = client.request("GET", path, query={**query, "limit": _PAGE, **({"continue": token} if token else {})}, accept=_METADATA_ONLY)
+        for item in page.get("items") or []:
+            yield item["metadata"]
+        token = page["metadata"].get("continue") or None
 
 
 def _driver(item: Mapping[str, Any]) -> DriverPod:
