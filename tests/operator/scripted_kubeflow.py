@@ -146,6 +146,12 @@ class ScriptedApplication:
             binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
             self._client.request("POST", f"{self._pods}/{name}/binding", body=binding)
 
+    @property
+    def alive(self) -> set[str]:
+        """Names of its pods that are not being deleted."""
+        listed = self._client.request("GET", self._pods, query={"labelSelector": f"sparkoperator.k8s.io/app-name={self.name}"})["items"]
+        return {pod["metadata"]["name"] for pod in listed if not pod["metadata"].get("deletionTimestamp")}
+
     def annotate(self, **annotations: str) -> None:
         """Set annotations of the operator's group."""
         found = {f"sparkdrain.io/{name}": value for name, value in annotations.items()}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -79,17 +80,23 @@ def test_an_executor_is_moved_by_kubectl_apply(placed: Placed, two: dict[str, st
 
 
 def test_a_node_is_cleared_of_executors(placed: Placed, two: dict[str, str]) -> None:
-    """Both on one node or on two: those that are there leave it, one after the other, and none is missing meanwhile."""
+    """Those that are there leave it, one after the other, and none is missing meanwhile; `kubectl drain` waits, and ends by itself."""
     node = two[min(two)]
     placed.application.annotate(evacuate="true")
+    budget = (ROOT / "examples/placements/budget.yaml").read_text().replace("clicks", APPLICATION)
+    placed.server.run_kubectl("apply", "-n", placed.namespace, "-f", "-", text=budget)
+    drain = ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=300s"]  # no driver pod owns them here
     command = [sys.executable, "-m", "spark_drain_operator", "evacuate", node, "--within", "5m"]
     try:
-        with placed.operated(), placed.load():
+        with ThreadPoolExecutor(1) as pool, placed.operated(), placed.load():
+            drained = pool.submit(placed.server.run_kubectl, *drain)
             done = subprocess.run(command, env=placed.server.environment(), capture_output=True, text=True, check=False)
             assert done.returncode == 0, done
+            drained.result()
             after = placed.alone()
     finally:
         placed.nodes.cordon(node, on=False)
+        placed.server.run_kubectl("delete", "pdb", "--all", "-n", placed.namespace)
     assert f"node {node} is clear" in done.stdout
     assert set(after.values()) == {other(node)}
     assert placed.fewest == 2

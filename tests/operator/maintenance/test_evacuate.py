@@ -5,6 +5,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +18,7 @@ from spark_drain_store.kube_client import ApiError, KubeClient
 from tests.operator.conftest import World
 from tests.operator.process import without_proxy
 from tests.operator.scripted_kubeflow import BackgroundKubeflow
-from tests.support.apiserver import DRAINS
+from tests.support.apiserver import DRAINS, ROOT
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -69,6 +70,28 @@ def test_a_driver_leaves_with_its_executors(world: World, node: str) -> None:
     assert notification.mode == "Stop"
     eventually(lambda: not world.application.suspended, what="the application is started again")
     world.await_phase("Drained", name)
+
+
+def test_a_drain_of_the_node_waits_until_the_application_has_left(world: World, node: str) -> None:
+    """`kubectl drain` beside the command: its evictions are refused by the budget of the example for as long as the pods are there."""
+    agent = world.run_application()
+    world.application.bind_pods(node)
+    world.application.annotate(evacuate="true")
+    budget = (ROOT / "examples/placements/budget.yaml").read_text().replace("clicks", world.application.name)
+    world.server.run_kubectl("apply", "-n", world.namespace, "-f", "-", text=budget)
+    drain = ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s"]
+    with ThreadPoolExecutor(1) as pool:
+        drained = pool.submit(world.server.run_kubectl, *drain)
+        command = evacuate(world, node)
+        notification = agent.await_notification()
+        assert not drained.done()
+        assert world.application.alive == {"app-driver", "app-spark-one-exec-1", "app-spark-one-exec-2"}
+        with BackgroundKubeflow(world.application):
+            agent.drain(notification.drain_id)
+        said, _ = command.communicate(timeout=60)
+        assert command.returncode == 0, said
+        drained.result(timeout=60)
+    assert is_cordoned(world, node)
 
 
 def test_what_has_not_opted_in_is_left_alone(world: World, node: str) -> None:
