@@ -83,7 +83,7 @@ def test_a_node_is_cleared_of_executors(placed: Placed, two: dict[str, str]) -> 
     """Those that are there leave it, one after the other, and none is missing meanwhile; `kubectl drain` waits, and ends by itself."""
     node = two[min(two)]
     placed.application.annotate(evacuate="true")
-    budget = (ROOT / "examples/placements/budget.yaml").read_text().replace("clicks", APPLICATION)
+    budget = (ROOT / "examples/nodes/budget.yaml").read_text().replace("clicks", APPLICATION)
     placed.server.run_kubectl("apply", "-n", placed.namespace, "-f", "-", text=budget)
     drain = ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=300s"]  # no driver pod owns them here
     command = [sys.executable, "-m", "spark_drain_operator", "evacuate", node, "--within", "5m"]

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from spark_drain_store.kube_client import ApiError, KubeClient
 from tests.operator.conftest import World
 from tests.operator.process import without_proxy
 from tests.operator.scripted_kubeflow import BackgroundKubeflow
-from tests.support.apiserver import DRAINS, ROOT
+from tests.support.apiserver import DRAINS, ROOT, service_account
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -33,10 +34,23 @@ def node(world: World) -> Iterator[str]:
         world.client.request("DELETE", f"/api/v1/nodes/{name}")
 
 
-def evacuate(world: World, *arguments: str) -> subprocess.Popen[str]:
+def evacuate(world: World, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "spark_drain_operator", "evacuate", *arguments]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=without_proxy(world.server.environment()), stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(command, env=without_proxy(world.server.environment()) | environment, stdout=pipe, stderr=pipe, text=True)
+
+
+@pytest.fixture
+def evacuator(world: World, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has the rights of the example and no other."""
+    binding = f"evacuators-{world.namespace}"
+    kubectl = world.server.run_kubectl
+    kubectl("apply", "-f", str(ROOT / "examples/nodes/rights.yaml"))
+    kubectl("create", "serviceaccount", "evacuator", "-n", world.namespace)
+    account = f"--serviceaccount={world.namespace}:evacuator"
+    kubectl("create", "clusterrolebinding", binding, "--clusterrole=node-evacuator", account)
+    yield {"KUBECONFIG": str(service_account(world.server, world.namespace, "evacuator", tmp_path))}
+    kubectl("delete", "clusterrolebinding", binding)
 
 
 def is_cordoned(world: World, node: str) -> bool:
@@ -47,12 +61,12 @@ def drains(world: World) -> list[str]:
     return [item["metadata"]["name"] for item in world.client.request("GET", DRAINS.format(world.namespace))["items"]]
 
 
-def test_a_driver_leaves_with_its_executors(world: World, node: str) -> None:
-    """The command is interrupted, and goes on where it was."""
+def test_a_driver_leaves_with_its_executors(world: World, node: str, evacuator: dict[str, str]) -> None:
+    """The command is interrupted, and goes on where it was; it has the rights of the example."""
     agent = world.run_application()
     world.application.bind_pods(node)
     world.application.annotate(evacuate="true")
-    first = evacuate(world, node, "--within", "10m")
+    first = evacuate(world, node, "--within", "10m", **evacuator)
     notification = agent.await_notification()
     first.send_signal(signal.SIGINT)
     said, _ = first.communicate(timeout=30)
@@ -60,7 +74,7 @@ def test_a_driver_leaves_with_its_executors(world: World, node: str) -> None:
     assert f"node {node} is cordoned" in said
     assert "what was begun goes on" in said
     assert is_cordoned(world, node)
-    second = evacuate(world, node)
+    second = evacuate(world, node, **evacuator)
     with BackgroundKubeflow(world.application):
         agent.drain(notification.drain_id)
     said, errors = second.communicate(timeout=60)
@@ -77,7 +91,7 @@ def test_a_drain_of_the_node_waits_until_the_application_has_left(world: World, 
     agent = world.run_application()
     world.application.bind_pods(node)
     world.application.annotate(evacuate="true")
-    budget = (ROOT / "examples/placements/budget.yaml").read_text().replace("clicks", world.application.name)
+    budget = (ROOT / "examples/nodes/budget.yaml").read_text().replace("clicks", world.application.name)
     world.server.run_kubectl("apply", "-n", world.namespace, "-f", "-", text=budget)
     drain = ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s"]
     with ThreadPoolExecutor(1) as pool:
