@@ -88,7 +88,7 @@ def test_placements_of_one_application_come_after_each_other(running: PlacementW
     agent.await_request()
     second = running.create("second", executorId="2")
     eventually(lambda: len(agent.placements().requests) == 2, what="both requests")
-    assert [*agent.placements().requests] == [first, second]
+    assert {*agent.placements().requests} == {first, second}
     agent.respond(first, PlacementStatus.SUCCEEDED, "done")
     running.await_phase("Succeeded", "first")
     assert running.placement("second")["status"]["phase"] == "Pending"
