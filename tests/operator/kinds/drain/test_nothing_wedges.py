@@ -568,7 +568,7 @@ def test_a_webhook_of_applications_that_is_away_is_told_of(world: World) -> None
     with webhook_away(world, "sparkapplications", "sparkoperator.k8s.io", "v1beta2"):
         agent.drained(drain_id)
         assert "failed calling webhook" in world.await_condition("Stalled", "ReconcileFailed")["message"]
-        assert ("Warning", "ReconcileFailed") in world.events()
+        eventually(lambda: ("Warning", "ReconcileFailed") in world.events(), "the Event of it")
     world.application.obey_suspend()
     world.await_phase("Drained")
 
