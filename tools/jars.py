@@ -5,9 +5,10 @@ from pathlib import Path
 from devcluster.images import downloads
 from devcluster.images.recipes import KAFKA_POM, connector_jars
 
-__all__ = ["connector", "fetch", "hdfs", "kafka"]
+__all__ = ["connector", "fetch", "hdfs", "kafka", "s3a"]
 
 _HDFS_POM = Path(__file__).parent / "hdfs" / "pom.xml"
+_S3_POM = Path(__file__).parent / "s3" / "pom.xml"
 
 
 def _in(folder: Path) -> list[str]:
@@ -29,7 +30,12 @@ def hdfs() -> list[str]:
     return _in(downloads.resolved_jars(_HDFS_POM))
 
 
+def s3a() -> list[str]:
+    """Return Hadoop's connector for S3 and what it needs beside the jars of pyspark."""
+    return _in(downloads.resolved_jars(_S3_POM))
+
+
 def fetch() -> None:
     """Fetch what is missing of all of them."""
-    for jars in (connector, kafka, hdfs):
+    for jars in (connector, kafka, hdfs, s3a):
         jars()

@@ -4,22 +4,44 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles, nothing
 
 
-class Folder:
-    """The operations of `CheckpointFiles` on a local folder."""
+class KilledError(BaseException):
+    """The process ends here."""
 
-    def __init__(self, path: Path) -> None:
+
+class Folder:
+    """The operations of `CheckpointFiles` on a local folder, each change of which may be the last.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    objects
+        Whether it is a bucket: what is moved or deleted changes object by object.
+    """
+
+    def __init__(self, path: Path, *, objects: bool = False) -> None:
         self.path = path
         self.root = str(path)
         self.check_before_change = nothing
+        self.renames_atomically = not objects
+        self.compares = False
+        self.changes_left: Iterator[int] | None = None
+
+    def _change(self) -> None:
+        self.check_before_change()
+        if self.changes_left is not None and next(self.changes_left, None) is None:
+            raise KilledError
 
     def elsewhere(self, root: str) -> CheckpointFiles:
-        return files_in(Path(root.removeprefix("file:")))
+        return files_in(Path(root.removeprefix("file:")), objects=not self.renames_atomically)
 
     def uri(self, name: str) -> str:
         return f"file:{self.path / name}"
@@ -40,31 +62,63 @@ class Folder:
         return (self.path / name).read_text() if self.exists(name) else None
 
     def write(self, name: str, text: str) -> None:
-        self.check_before_change()
+        self._change()
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         part = self.path / f"{name}.{threading.get_ident()}"
         part.write_text(text)
         part.rename(self.path / name)
 
     def delete(self, name: str) -> None:
-        self.check_before_change()
         target = self.path / name
+        if self.renames_atomically or target.is_file():
+            self._change()
+        else:
+            for one in self.below(name):
+                self._change()
+                (self.path / one).unlink()
         if target.is_dir():
             shutil.rmtree(target)
         else:
             target.unlink(missing_ok=True)
 
-    def move(self, source: str, target: str) -> None:
-        self.check_before_change()
-        (self.path / target).parent.mkdir(parents=True, exist_ok=True)
-        (self.path / source).rename(self.path / target)
+    def merge(self, source: str, target: str) -> None:
+        if self.renames_atomically and not self.exists(target):
+            self._change()
+            (self.path / target).parent.mkdir(parents=True, exist_ok=True)
+            (self.path / source).rename(self.path / target)
+            return
+        for name in self.below(source):
+            self._copy(name, target + name.removeprefix(source))
+            self.delete(name)
+        self.delete(source)
 
     def copy(self, source: str, target: str) -> None:
-        self.check_before_change()
+        if self.renames_atomically and (self.path / source).is_dir():
+            self._change()
+            shutil.copytree(self.path / source, self.path / target)
+            return
+        for name in self.below(source) or [source]:
+            self._copy(name, target + name.removeprefix(source))
+
+    def _copy(self, source: str, target: str) -> None:
+        self._change()
         (self.path / target).parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (self.path / source).is_dir() else shutil.copyfile
-        copy(self.path / source, self.path / target)
+        shutil.copyfile(self.path / source, self.path / target)
 
 
-def files_in(path: Path) -> CheckpointFiles:
-    return cast(CheckpointFiles, Folder(path))
+def files_in(path: Path, *, objects: bool = False) -> CheckpointFiles:
+    return cast(CheckpointFiles, Folder(path, objects=objects))
+
+
+@contextmanager
+def killed_after(changes: int, files: CheckpointFiles) -> Iterator[list[bool]]:
+    """Let the block change so much, and end it by force before the next change; what is yielded says whether that was so."""
+    killed: list[bool] = []
+    folder = cast(Folder, files)
+    folder.changes_left = iter(range(changes))
+    try:
+        yield killed
+    except KilledError:
+        killed.append(True)
+    finally:
+        folder.changes_left = None

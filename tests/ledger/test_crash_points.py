@@ -24,9 +24,8 @@ MISSING = "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY"
 FLUSHED_IN_THE_RUNNING_QUERY = [
     "fenced+before-sink-write+after-sink-write+prepared",
     "watermark-raised",
-    "seed-staged",
-    "running-flush-committed+logs-copied+state-moved+commits-cleared",
-    "commits-seeded+offsets-cleared+offsets-seeded",
+    "running-flush-committed+logs-copied+state-moved+flushed",
+    "offsets-cleared+offsets-seeded+commits-cleared+commits-seeded",
     "state-cleared+seeded+fence-lifted",
 ]
 FLUSHED_ON_THE_WORK_COPY = ["prepared+fenced+logs-copied+state-moved", "flush-logged+before-sink-write+after-sink-write+flush-committed"]

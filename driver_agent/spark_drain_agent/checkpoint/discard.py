@@ -39,7 +39,7 @@ def discard_pending(files: CheckpointFiles, journal: Journal | None, *, accept_r
     """
     if journal is not None and journal.step is JournalStep.UNDOING:
         return finish_undo(files, journal)
-    if journal is None or journal.over or journal.step is JournalStep.RESTORING or never_fenced(files, journal):
+    if journal is None or journal.over or journal.being_undone or never_fenced(files, journal):
         raise NothingPendingError(f"{files.root}: no drain is under way, so no batch is pending")
     if journal.given_up:
         return lift_fence(files, journal if journal.step is JournalStep.SEEDED else seed(files, journal))
@@ -55,7 +55,6 @@ def discard_pending(files: CheckpointFiles, journal: Journal | None, *, accept_r
     if journal.step is JournalStep.PREPARED:
         copy_to_work(files, journal)
     files.delete(f"{journal.work}/offsets/{journal.flush_batch_id}")
-    files.delete(journal.staged)
     # An id that the sink may have seen is passed over, but a file sink's log may have no gap.
     first = journal.flush_batch_id if journal.sink_folder and not taken else journal.first_batch_id
     journal = dataclasses.replace(

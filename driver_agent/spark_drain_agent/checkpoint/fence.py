@@ -58,5 +58,6 @@ def can_undo(files: CheckpointFiles, journal: Journal) -> bool:
 def return_state(files: CheckpointFiles, journal: Journal) -> None:
     """Move the state back from the work copy, if it is there."""
     if files.exists(f"{journal.work}/state"):
-        files.delete("state")
-        files.move(f"{journal.work}/state", "state")
+        if files.renames_atomically:  # so all of it is there, and what is here are copies
+            files.delete("state")
+        files.merge(f"{journal.work}/state", "state")

@@ -1,16 +1,25 @@
-"""The files of one checkpoint, on any Hadoop filesystem, through Spark's CheckpointFileManager and Hadoop's FileSystem."""
+"""The files of one checkpoint, on any Hadoop filesystem: renamed where a rename is atomic, object by object where it is not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from typing import Any
 from uuid import uuid4
 
-from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
+from spark_drain_agent.spark_internals.filesystems import IF_ABSENT, OBJECT_STORES
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["CheckpointFiles", "CheckpointIOError", "nothing"]
+
+_WITHOUT_PROBES = "fs.s3a.create.performance"
+"""Option of a file that is created: no requests that ask what is there."""
+
+
+_IF_UNCHANGED = f"{IF_ABSENT}.etag"
+_AT_ONCE = 16
 
 
 def nothing() -> None:
@@ -50,9 +59,16 @@ class CheckpointFiles:
     def _replacing(self) -> Any:
         return self._internals.checkpoint_file_manager(self._root, self._conf)
 
+    @cached_property
+    def renames_atomically(self) -> bool:
+        """Whether a folder is renamed as a whole or not at all."""
+        return str(self._fs.getClass().getName()) not in OBJECT_STORES
+
     @property
     def obstacle_to_replacing(self) -> str:
         """Why a file here cannot be replaced by another one, or ""."""
+        if not self.renames_atomically:
+            return ""
         try:
             _ = self._replacing
         except JavaError as error:
@@ -84,20 +100,30 @@ class CheckpointFiles:
 
     def below(self, folder: str) -> list[str]:
         """Return the names of all files in a folder and its folders, relative to the checkpoint; empty where there is no folder."""
+        return sorted(name for name, _ in self._below(folder))
+
+    def _below(self, folder: str) -> Iterator[tuple[str, int]]:
+        """Yield the name of each file and when it was changed, in milliseconds since the epoch."""
         if not self.exists(folder):
-            return []
-        root, found = str(self._root.toUri().getPath()).rstrip("/") + "/", []
+            return
+        root = str(self._root.toUri().getPath()).rstrip("/") + "/"
         listed = self._fs.listFiles(self._path(folder), True)
         while listed.hasNext():
-            found.append(str(listed.next().getPath().toUri().getPath()).removeprefix(root))
-        return sorted(found)
+            item = listed.next()
+            yield str(item.getPath().toUri().getPath()).removeprefix(root), int(item.getModificationTime())
 
     def names_by_age(self, folder: str) -> list[str]:
         """Return the names in a folder, the least recently changed first."""
         if not self.exists(folder):
             return []
-        found = [(int(item.getModificationTime()), str(item.getPath().getName())) for item in self._fs.listStatus(self._path(folder))]
-        return [name for _, name in sorted(found) if not name.startswith(".")]
+        if self.renames_atomically:
+            changed = {str(item.getPath().getName()): int(item.getModificationTime()) for item in self._fs.listStatus(self._path(folder))}
+        else:  # where folders have no time of their own
+            changed = {}
+            for path, time in self._below(folder):
+                name = path.removeprefix(f"{folder}/").partition("/")[0]
+                changed[name] = max(time, changed.get(name, time))
+        return [name for name in sorted(changed, key=lambda name: (changed[name], name)) if not name.startswith(".")]
 
     def read(self, name: str) -> str | None:
         """Return a file's text, or None where there is no file."""
@@ -112,6 +138,9 @@ class CheckpointFiles:
     def write(self, name: str, text: str) -> None:
         """Create or replace a file; readers see the old or the new text, never a part."""
         self.check_before_change()
+        if not self.renames_atomically:
+            self._put(self._fs.createFile(self._path(name)).overwrite(True).opt(_WITHOUT_PROBES, True), text)
+            return
         self._make_parent(name)
         if self._local_root is not None:
             self._replace_locally(f"{self._local_root}/{name}", text)
@@ -121,6 +150,43 @@ class CheckpointFiles:
             stream.write(bytearray(text.encode()))
         except BaseException:
             stream.cancel()
+            raise
+        stream.close()
+
+    @cached_property
+    def compares(self) -> bool:
+        """Whether a file can be written only where there is none, or another one is as it was: see `write_if`."""
+        return bool(self._fs.hasPathCapability(self._root, IF_ABSENT))
+
+    def tag(self, name: str) -> str | None:
+        """Return the store's name for what a file holds now, None where there is no file; only where it `compares`."""
+        try:
+            return str(self._fs.getFileStatus(self._path(name)).getETag())
+        except JavaError as error:
+            if class_of(error) == "java.io.FileNotFoundException":
+                return None
+            raise
+
+    def write_if(self, name: str, text: str, tag: str | None) -> bool:
+        """Write a file where it still has this tag, or with None where there is none; return whether that was so."""
+        self.check_before_change()
+        builder = self._fs.createFile(self._path(name)).overwrite(True)
+        builder = builder.must(IF_ABSENT, True) if tag is None else builder.must(_IF_UNCHANGED, tag)
+        try:
+            self._put(builder, text)
+        except JavaError as error:
+            if class_of(error).endswith(".RemoteFileChangedException"):
+                return False
+            raise
+        return True
+
+    def _put(self, builder: Any, text: str) -> None:
+        """Write one object by one request, whose failure is raised; Spark's managers delete before they copy, or log what fails."""
+        stream = builder.build()
+        try:
+            stream.write(bytearray(text.encode()))
+        except BaseException:
+            stream.abort()
             raise
         stream.close()
 
@@ -154,12 +220,27 @@ class CheckpointFiles:
         self.check_before_change()
         self._fs.delete(self._path(name), True)
 
-    def move(self, source: str, target: str) -> None:
-        """Rename a file or folder; the target must not exist (Hadoop would move *into* an existing folder)."""
+    def merge(self, source: str, target: str) -> None:
+        """Move what is in a folder into another one, in place of what has the same name there; goes on where it was interrupted.
+
+        Without a target it is one rename, which not every store carries out as a whole: at any moment each file is in one of the two.
+        """
         self.check_before_change()
-        if self.exists(target):
-            raise CheckpointIOError(f"{self.uri(target)} exists already; {self.uri(source)} was not moved there")
-        self._make_parent(target)
+        if not self.exists(target):
+            self._make_parent(target)
+            self._rename(source, target)
+            return
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(partial(self._move_file, source, target), self.below(source)))
+        self.delete(source)
+
+    def _move_file(self, source: str, target: str, name: str) -> None:
+        there = target + name.removeprefix(source)
+        self._fs.delete(self._path(there), False)
+        self._make_parent(there)
+        self._rename(name, there)
+
+    def _rename(self, source: str, target: str) -> None:
         if not self._fs.rename(self._path(source), self._path(target)):
             raise CheckpointIOError(f"{self.uri(source)} could not be renamed to {self.uri(target)}")
 

@@ -88,8 +88,8 @@ def copy_sources(files: CheckpointFiles, journal: Journal) -> None:
 
 def _move(files: CheckpointFiles, journal: Journal, part: str) -> None:
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
-    if files.exists(live.name(part)) and not files.exists(work.name(part)):
-        files.move(live.name(part), work.name(part))
+    if files.exists(live.name(part)):
+        files.merge(live.name(part), work.name(part))
 
 
 def _keep_schemas_in_place(files: CheckpointFiles, live: Checkpoint, work: Checkpoint) -> None:

@@ -44,9 +44,11 @@ class JournalStep(IntEnum):
     DONE = 5
     UNDONE = 6
     RESTORING = 7
-    """The archive of this drain is being put back; see `checkpoint.restore`."""
+    """The archive of this drain is to be put back; see `checkpoint.restore`."""
     UNDOING = 8
     """The drain is being undone; see `checkpoint.undo`."""
+    SUPERSEDED = 9
+    """What the archive takes the place of is out of its way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,11 +148,6 @@ class Journal:
         return f"{DRAIN_FOLDER}/{self.drain_id}"
 
     @property
-    def staged(self) -> str:
-        """Name of the folder where a reseeded generation's logs wait until the flush is committed."""
-        return f"{self.work}/seed"
-
-    @property
     def flush_batch_id(self) -> int:
         """Id of the batch that emits the drain pane."""
         return self.batch_id + 1
@@ -173,7 +170,7 @@ class Journal:
     @property
     def being_undone(self) -> bool:
         """Whether what was decided to be undone is not yet: only that can be done with the checkpoint."""
-        return self.step in (JournalStep.RESTORING, JournalStep.UNDOING)
+        return self.step in (JournalStep.RESTORING, JournalStep.SUPERSEDED, JournalStep.UNDOING)
 
     @property
     def copies(self) -> bool:

@@ -43,14 +43,29 @@ class CheckpointLeasedError(Exception):
 
 
 class Lease:
-    """This run's lease on a checkpoint, kept alive by a thread of its own until `release`."""
+    """This run's lease on a checkpoint, kept alive by a thread of its own until `release`.
 
-    def __init__(self, files: CheckpointFiles, internals: SparkInternals, seconds: float) -> None:
+    Parameters
+    ----------
+    files, internals
+        The checkpoint and this run.
+    seconds
+        After which it is void without a heartbeat.
+    before
+        The lease that it takes the place of, or None.
+
+    Raises
+    ------
+    CheckpointLeasedError
+        There is another one by now.
+    """
+
+    def __init__(self, files: CheckpointFiles, internals: SparkInternals, seconds: float, before: _Found | None) -> None:
         self._files, self._internals, self._seconds = files, internals, seconds
         self._run_id = run_id = internals.application_id
         self._released = threading.Event()
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
-        files.write(_LEASE_FILE, self._text)
+        _write(files, self._text, before)
         self._renewed_at = monotonic()
         self.over = threading.Event()
         """Set when this run does nothing more to the files."""
@@ -142,17 +157,28 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
     run_id, seconds = internals.application_id, LEASE.read_or_default(internals.session_conf)
     found = _read(files)
     if found is None or (found.run == run_id and _stopped(found) is None):
-        return Lease(files, internals, seconds)
-    _wait_until_void(files, found, tell)
+        return Lease(files, internals, seconds, found)
+    made = Lease(files, internals, seconds, _wait_until_void(files, found, tell))
     LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, found.run)
-    made = Lease(files, internals, seconds)
-    time.sleep(seconds / _HEARTBEATS)  # of two that waited, the one that wrote last has it
-    now = _read(files)
-    if now is None or now.run != run_id:
-        made.fall_silent()
-        raise CheckpointLeasedError(f"{files.root} was leased to another run at the same time")
+    if not files.compares:
+        time.sleep(seconds / _HEARTBEATS)  # of two that waited, the one that wrote last has it
+        now = _read(files)
+        if now is None or now.run != run_id:
+            made.fall_silent()
+            raise _leased_meanwhile(files)
     tell("")
     return made
+
+
+def _write(files: CheckpointFiles, text: str, before: _Found | None) -> None:
+    if not files.compares:
+        files.write(_LEASE_FILE, text)
+    elif not files.write_if(_LEASE_FILE, text, before.tag if before is not None else None):
+        raise _leased_meanwhile(files)
+
+
+def _leased_meanwhile(files: CheckpointFiles) -> CheckpointLeasedError:
+    return CheckpointLeasedError(f"{files.root} was leased to another run at the same time")
 
 
 @dataclass(frozen=True)
@@ -161,9 +187,11 @@ class _Found:
     seconds: float
     text: str
     heartbeat: str
+    tag: str | None
 
 
 def _read(files: CheckpointFiles) -> _Found | None:
+    tag = files.tag(_LEASE_FILE) if files.compares else None  # before the text: one that is written since has another
     text = _text(files, _LEASE_FILE)
     if text is None:
         return None
@@ -172,7 +200,7 @@ def _read(files: CheckpointFiles) -> _Found | None:
         run, seconds = str(loaded["run"]), LEASE.within(float(loaded["seconds"]))
     except (ValueError, KeyError, TypeError, OverflowError):
         run, seconds = "unknown", LEASE.default
-    return _Found(run, seconds, text, _text(files, _HEARTBEAT_FILE) or "")
+    return _Found(run, seconds, text, _text(files, _HEARTBEAT_FILE) or "", tag)
 
 
 def _text(files: CheckpointFiles, name: str) -> str | None:
@@ -188,12 +216,13 @@ def _stopped(found: _Found) -> Lease | None:
     return mine if mine is not None and mine.spark_stopped else None
 
 
-def _wait_until_void(files: CheckpointFiles, found: _Found, tell: Callable[[str], None]) -> None:
+def _wait_until_void(files: CheckpointFiles, found: _Found, tell: Callable[[str], None]) -> _Found | None:
+    """Return the void lease; None where it was released."""
     mine = _stopped(found)
     if mine is not None:  # what still works there can only fail, and lets go then
         tell(f"waits for run {found.run} of this driver, whose SparkContext was stopped, to let go of {files.uri(_LEASE_FILE)}")
         mine.over.wait()
-        return
+        return _read(files)
     until = monotonic() + found.seconds
     at = (utc_now() + timedelta(seconds=found.seconds)).isoformat(timespec="seconds")
     waits = f"waits until {at} for run {found.run}, which has the lease {files.uri(_LEASE_FILE)} and may be alive: void if it gives no sign"
@@ -203,6 +232,7 @@ def _wait_until_void(files: CheckpointFiles, found: _Found, tell: Callable[[str]
         time.sleep(min(found.seconds / _HEARTBEATS / 2, _LONGEST_LOOK_SECONDS))
         now = _read(files)
         if now is None:
-            return
+            return None
         if now != found:
             raise CheckpointLeasedError(f"{files.root} is in use by run {now.run}, which is alive: one of the two must stop")
+    return found

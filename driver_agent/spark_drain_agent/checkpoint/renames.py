@@ -1,10 +1,10 @@
-"""On which filesystems a drain may rely on renames: all or nothing, and never a folder half moved."""
+"""Which filesystems a drain can rely on: renames are all or nothing, or an object is created only where there is none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_drain_agent.spark_internals.filesystems import Filesystem
+from spark_drain_agent.spark_internals.filesystems import OBJECT_STORES, Filesystem
 
 __all__ = ["VOUCHED_CONF", "rename_obstacle"]
 
@@ -24,7 +24,7 @@ _ATOMIC = {
 
 
 def rename_obstacle(filesystems: Sequence[Filesystem], vouched: str) -> str:
-    """Return what is not known to rename atomically, or "".
+    """Return what neither is known to rename atomically nor is an object store that a drain knows, or "".
 
     Parameters
     ----------
@@ -33,6 +33,8 @@ def rename_obstacle(filesystems: Sequence[Filesystem], vouched: str) -> str:
     vouched
         Value of `VOUCHED_CONF`.
     """
+    if all(filesystem.implementation in OBJECT_STORES and filesystem.creates_if_absent for filesystem in filesystems):
+        return ""
     by_word = {scheme.strip().lower() for scheme in vouched.split(",")}
     for filesystem in filesystems:
         scheme = filesystem.scheme.lower()

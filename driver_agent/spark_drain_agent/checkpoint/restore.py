@@ -74,21 +74,25 @@ def restore(files: CheckpointFiles, journal: Journal) -> Journal:
     """Put the archive back, behind the fence; safe to stop anywhere and to repeat."""
     if journal.step is JournalStep.UNDOING:
         return finish_undo(files, journal)
-    if journal.step is not JournalStep.RESTORING:
+    if not journal.being_undone:
         newest = Checkpoint(files).newest_offsets
         if newest is not None and newest >= journal.first_batch_id:  # nobody knows where to
             journal = replace(journal, discarded_ids=max(newest, journal.discarded_ids))
-    journal = write_journal(files, journal.at(JournalStep.RESTORING))
-    reached("restoring")
-    fence(files, journal)
-    superseded = f"{journal.work}-superseded"
+    if journal.step is not JournalStep.SUPERSEDED:
+        journal = _supersede(files, write_journal(files, journal.at(JournalStep.RESTORING)))
     for part in _PARTS:
-        # What is not in the archive any more is back in its place, or never was there.
         if files.exists(f"{journal.work}/{part}"):
-            if files.exists(part):
-                files.delete(f"{superseded}/{part}")
-                files.move(part, f"{superseded}/{part}")
-            reached(f"{part}-superseded")
-            files.move(f"{journal.work}/{part}", part)
+            files.merge(f"{journal.work}/{part}", part)
             reached(f"{part}-restored")
     return undo(files, journal, taken=journal.flush_may_be_taken)
+
+
+def _supersede(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Take what has its counterpart in the archive out of the way, all of it before anything is put back."""
+    reached("restoring")
+    fence(files, journal)
+    for part in _PARTS:
+        if files.exists(f"{journal.work}/{part}") and files.exists(part):
+            files.merge(part, f"{journal.work}-superseded/{part}")
+            reached(f"{part}-superseded")
+    return write_journal(files, journal.at(JournalStep.SUPERSEDED))

@@ -9,7 +9,7 @@ from spark_drain_agent.checkpoint.lease import LEASE_FILES
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.milestones import reached
 
-__all__ = ["lift_fence", "prune_archives", "seed", "stage_seed"]
+__all__ = ["lift_fence", "prune_archives", "seed"]
 
 _FREE_CONFS = (
     "spark.sql.shuffle.partitions",
@@ -32,39 +32,27 @@ def seed(files: CheckpointFiles, journal: Journal) -> Journal:
     return write_journal(files, journal.at(JournalStep.SEEDED))
 
 
-def stage_seed(files: CheckpointFiles, journal: Journal) -> None:
-    """Write the logs of a reseeded generation to where `seed` takes them from; the flush changes nothing in them, so it can go on beside.
+def _reseed(files: CheckpointFiles, journal: Journal) -> None:
+    """Write the logs of a generation without state, from the archive, and remove the state.
 
     The two batch ids before the first one are seeded, -2 and -1 where ids start again: an entry 0 would be executed again from the very
     beginning, and Spark asks for the entry before the newest, hence two. A first batch with another id than 0 looks for state of its id,
     which `empty_state` makes at the first start; a start without it fails.
     """
-    if journal.checkpoint_policy != "Reseed":
-        return
-    live, work, staged = (Checkpoint(files, folder) for folder in ("", journal.work, journal.staged))
-    source = work if files.exists(work.name(f"offsets/{journal.batch_id}")) else live
-    entry = source.offsets(journal.batch_id)
+    live, first = Checkpoint(files), journal.first_batch_id
+    entry = Checkpoint(files, journal.work).offsets(journal.batch_id)
     seeded = entry.at(journal.watermark_ms, entry.batch_time_ms)
-    if journal.first_batch_id == 0:
+    if first == 0:
         seeded = seeded.without_confs(*_FREE_CONFS)
-    staged.write_offsets(journal.first_batch_id - 2, seeded)
-    staged.write_offsets(journal.first_batch_id - 1, seeded)
-    staged.write_commit(journal.first_batch_id - 1, journal.watermark_ms)  # last: with it the seed is complete
-    reached("seed-staged")
-
-
-def _reseed(files: CheckpointFiles, journal: Journal) -> None:
-    """Put the staged logs in place, commits last, and remove the state."""
-    staged = Checkpoint(files, journal.staged)
-    if not files.exists(staged.name(f"commits/{journal.first_batch_id - 1}")):
-        stage_seed(files, journal)
-    for log in ("offsets", "commits"):
-        if files.exists(staged.name(log)):
-            files.delete(log)
-            reached(f"{log}-cleared")
-            files.move(staged.name(log), log)
-            reached(f"{log}-seeded")
-    files.delete(journal.staged)
+    files.delete("offsets")
+    reached("offsets-cleared")
+    live.write_offsets(first - 2, seeded)
+    live.write_offsets(first - 1, seeded)
+    reached("offsets-seeded")
+    files.delete("commits")
+    reached("commits-cleared")
+    live.write_commit(first - 1, journal.watermark_ms)
+    reached("commits-seeded")
     files.delete("state")
     reached("state-cleared")
 

@@ -14,7 +14,6 @@ from spark_drain_agent.checkpoint.fence import fence
 from spark_drain_agent.checkpoint.flush import FlushError, copy_sources
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
-from spark_drain_agent.checkpoint.seed import stage_seed
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.queries.freeze import looked_at
@@ -120,9 +119,7 @@ def flush_running(live: LiveQuery, checkpoint: Checkpoint, begin: Callable[[], J
                 return
         time.sleep(_POLL_SECONDS)
     reached("watermark-raised")
-    # While the batch runs: each of these small files takes tens of milliseconds.
-    copy_sources(checkpoint.files, journal)
-    stage_seed(checkpoint.files, journal)
+    copy_sources(checkpoint.files, journal)  # while the batch runs: each of these small files takes tens of milliseconds
     _wait_for_commit(live, checkpoint, journal)
 
 

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-__all__ = ["JavaError", "UnsupportedSparkError", "answered", "cause_first", "chain_of", "in_words", "redacted"]
+__all__ = ["JavaError", "UnsupportedSparkError", "answered", "cause_first", "chain_of", "class_of", "in_words", "redacted"]
 
 JavaError: tuple[type[Exception], type[Exception]] = (Py4JError, CapturedException)
 """What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows."""
@@ -48,6 +48,11 @@ class UnsupportedSparkError(Exception):
 def answered(error: BaseException) -> bool:
     """Return whether a call into the JVM has come to its end; a signal handler may have raised the exception, or the connection broke."""
     return isinstance(error, Py4JJavaError | PySparkException)
+
+
+def class_of(error: BaseException) -> str:
+    """Return the name of a Java exception's class, or "" where the exception is of another kind."""
+    return str(error.java_exception.getClass().getName()) if isinstance(error, Py4JJavaError) else ""
 
 
 def in_words(error: BaseException, limit: int = 1000) -> str:

@@ -72,8 +72,6 @@ def _given_up(files: CheckpointFiles, journal: Journal) -> int:
         files.write(work.name(f"offsets/{number}"), OFFSETS)
         files.write(work.name(f"commits/{number}"), COMMIT)
     files.write(work.name("offsets/8"), OFFSETS)
-    for number in (7, 8):  # what was staged beside the flush
-        files.write(f"{journal.staged}/offsets/{number}", OFFSETS)
     files.write("metadata", "FENCED_BY_SPARK_DRAIN")
     ended = discard_pending(files, write_journal(files, journal.at(JournalStep.FLUSH_LOGGED)))
     seeded = Checkpoint(files)

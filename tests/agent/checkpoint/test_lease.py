@@ -198,7 +198,7 @@ def test_a_driver_that_stood_still_changes_nothing_that_another_has_now(tmp_path
     changes: list[Callable[[], None]] = [
         lambda: files.delete("state"),
         lambda: files.write("state/1", ""),
-        lambda: files.move("state", "away"),
+        lambda: files.merge("state", "away"),
         lambda: files.copy("state", "away"),
     ]
     for change in changes:

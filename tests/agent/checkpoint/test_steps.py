@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence, never_fenced
+from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import copy_to_work, log_flush
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal, write_journal
 from spark_drain_agent.checkpoint.lease import LEASE_FILES
@@ -101,8 +102,7 @@ def test_other_offset_formats_are_refused(text: str, words: str) -> None:
     assert words in str(refused.value)
 
 
-def checkpoint(folder: Path, offsets: int, commits: int) -> Checkpoint:
-    files = files_in(folder)
+def checkpoint(files: CheckpointFiles, offsets: int, commits: int) -> Checkpoint:
     for batch in range(offsets + 1):
         files.write(f"offsets/{batch}", OFFSETS)
     for batch in range(commits + 1):
@@ -113,7 +113,7 @@ def checkpoint(folder: Path, offsets: int, commits: int) -> Checkpoint:
 
 
 def test_newest_entries_are_numbers_not_names(tmp_path: Path) -> None:
-    found = checkpoint(tmp_path, 10, 9)
+    found = checkpoint(files_in(tmp_path), 10, 9)
     found.files.write("offsets/.11.crc", "")
     found.files.write("offsets/-1", OFFSETS)
     assert (found.newest_offsets, found.newest_commit, found.settled) == (10, 9, False)
@@ -132,7 +132,7 @@ def test_newest_entries_are_numbers_not_names(tmp_path: Path) -> None:
     ],
 )
 def test_state_with_a_time_to_live_is_known_from_the_newest_operator_metadata(tmp_path: Path, newest: str, expires: bool) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     assert not found.state_expires
     found.files.write("state/0/_metadata/v2/9", OPERATOR.replace("false", "true"))
     assert found.state_expires
@@ -141,7 +141,7 @@ def test_state_with_a_time_to_live_is_known_from_the_newest_operator_metadata(tm
 
 
 def test_schemas_of_moved_state_stay_where_its_metadata_looks_for_them(tmp_path: Path) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     found.files.write("state/0/_stateSchema/default/0_a", "schema")
     fence(found.files, JOURNAL)
     for _ in range(2):  # as after a crash in between
@@ -155,7 +155,7 @@ def test_schemas_of_moved_state_stay_where_its_metadata_looks_for_them(tmp_path:
 
 @pytest.mark.parametrize("processing_time", [False, True])
 def test_a_flush_sees_the_real_clock_unless_timers_follow_it(tmp_path: Path, processing_time: bool) -> None:
-    found, before = checkpoint(tmp_path, 7, 7), int(time.time() * 1000)
+    found, before = checkpoint(files_in(tmp_path), 7, 7), int(time.time() * 1000)
     journal = dataclasses.replace(JOURNAL, processing_time=processing_time)
     copy_to_work(found.files, journal)
     log_flush(found.files, journal)
@@ -180,7 +180,7 @@ def test_a_flush_sees_the_real_clock_unless_timers_follow_it(tmp_path: Path, pro
 def test_a_flush_says_in_how_many_partitions_the_state_is(
     tmp_path: Path, conf: dict[str, str], state: str | None, pinned: str | None
 ) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     entry = found.offsets(7)
     found.write_offsets(7, dataclasses.replace(entry, metadata={**entry.metadata, "conf": conf}))
     if state is not None:
@@ -193,7 +193,7 @@ def test_a_flush_says_in_how_many_partitions_the_state_is(
 
 
 def test_the_clock_of_a_flush_never_goes_back(tmp_path: Path) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     found.write_offsets(7, found.offsets(7).at(1000, END_OF_TIMERS_MS - 1))
     copy_to_work(found.files, JOURNAL)
     log_flush(found.files, JOURNAL)
@@ -202,7 +202,7 @@ def test_the_clock_of_a_flush_never_goes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("watermark", "kept"), [(END_OF_TIME_MS, True), (1500, False)])
 def test_a_flush_that_a_running_query_had_planned_keeps_its_clock(tmp_path: Path, watermark: int, kept: bool) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     found.write_offsets(8, found.offsets(7).at(watermark, 3000))
     copy_to_work(found.files, JOURNAL)
     log_flush(found.files, JOURNAL)
@@ -220,7 +220,7 @@ def test_an_empty_checkpoint_is_settled(tmp_path: Path) -> None:
     ("commit", "watermark"), [(COMMIT, 1500), ('v1\n{"nextBatchWatermarkMs":0}', 1000), ("v1\n{}", 1000), ("v1", 1000)]
 )
 def test_watermark_after_a_batch(tmp_path: Path, commit: str, watermark: int) -> None:
-    found = checkpoint(tmp_path, 7, 6)
+    found = checkpoint(files_in(tmp_path), 7, 6)
     found.files.write("commits/7", commit)
     assert found.watermark_after(7) == watermark
 
@@ -230,7 +230,7 @@ def test_watermark_after_a_batch(tmp_path: Path, commit: str, watermark: int) ->
     ["", 'v4\n{"nextBatchWatermarkMs":1}', "v1\n[]", "v2\nbroken"],
 )
 def test_other_commit_formats_are_refused(tmp_path: Path, commit: str) -> None:
-    found = checkpoint(tmp_path, 7, 6)
+    found = checkpoint(files_in(tmp_path), 7, 6)
     found.files.write("commits/7", commit)
     with pytest.raises(UnknownCheckpointFormatError, match=r"commits/7.*checkpointFormatVersion at 2 or below"):
         found.watermark_after(7)
@@ -285,7 +285,7 @@ def test_a_damaged_journal_is_never_ignored(tmp_path: Path, damage: str) -> None
 
 
 def test_a_fence_is_no_json_and_names_the_drain(tmp_path: Path) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     fence(found.files, JOURNAL)
     assert is_fence(found.metadata)
     assert "6f1c" in fence_line("6f1c")
@@ -296,9 +296,9 @@ def test_a_fence_is_no_json_and_names_the_drain(tmp_path: Path) -> None:
 
 
 def test_undo_puts_state_and_metadata_back(tmp_path: Path) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     fence(found.files, write_journal(found.files, JOURNAL))
-    found.files.move("state", f"{JOURNAL.work}/state")
+    found.files.merge("state", f"{JOURNAL.work}/state")
     undo(found.files, JOURNAL)
     assert found.metadata == JOURNAL.metadata
     assert found.files.read("state/0/0/1.delta") == "state"
@@ -310,7 +310,7 @@ def test_undo_puts_state_and_metadata_back(tmp_path: Path) -> None:
 
 def test_metadata_that_was_lost_while_the_fence_replaced_it_is_put_back(tmp_path: Path) -> None:
     """As a kill leaves it on a filesystem that deletes what it replaces; a Spark that had started would have written new metadata."""
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     journal = write_journal(found.files, JOURNAL)
     found.files.delete("metadata")
     assert not never_fenced(found.files, journal)
@@ -335,7 +335,7 @@ def test_metadata_that_was_lost_while_the_fence_replaced_it_is_put_back(tmp_path
 )
 def test_what_can_be_undone(tmp_path: Path, fenced: bool, step: JournalStep, newest: tuple[int, int | None], expected: bool) -> None:
     live, work = newest
-    found = checkpoint(tmp_path, live, live)
+    found = checkpoint(files_in(tmp_path), live, live)
     journal = write_journal(found.files, JOURNAL.at(step))
     if fenced:
         fence(found.files, journal)
@@ -345,7 +345,8 @@ def test_what_can_be_undone(tmp_path: Path, fenced: bool, step: JournalStep, new
 
 
 def test_reseeded_logs(tmp_path: Path) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
+    copy_to_work(found.files, JOURNAL)
     seed(found.files, JOURNAL)
     assert found.files.names("offsets") == ["-1", "-2"]
     assert found.files.names("commits") == ["-1"]
@@ -358,8 +359,8 @@ def test_reseeded_logs(tmp_path: Path) -> None:
 
 
 def test_continued_logs(tmp_path: Path) -> None:
-    found = checkpoint(tmp_path, 7, 7)
-    found.files.move("state", f"{JOURNAL.work}/state")
+    found = checkpoint(files_in(tmp_path), 7, 7)
+    found.files.merge("state", f"{JOURNAL.work}/state")
     found.files.write(f"{JOURNAL.work}/commits/8", COMMIT)
     seed(found.files, dataclasses.replace(JOURNAL, checkpoint_policy="Continue"))
     assert (found.newest_offsets, found.newest_commit) == (8, 8)
@@ -370,7 +371,7 @@ def test_continued_logs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("in_work_copy", [False, True])
 def test_a_continued_commit_names_the_state_that_is_taken_back(tmp_path: Path, in_work_copy: bool) -> None:
-    found = checkpoint(tmp_path, 7, 7)
+    found = checkpoint(files_in(tmp_path), 7, 7)
     commit = 'v2\n{"nextBatchWatermarkMs":253402300799000,"stateUniqueIds":{"0":[["d8b4993b"]]}}'
     found.files.write(f"{JOURNAL.work if in_work_copy else '.'}/commits/8", commit)
     for _ in range(2):  # as after a crash in between

@@ -17,26 +17,23 @@ from spark_drain_agent.checkpoint.restore import check_restorable, restore
 from spark_drain_agent.checkpoint.seed import lift_fence, seed
 
 from tests.agent.checkpoint.test_steps import COMMIT, JOURNAL, OFFSETS, checkpoint
+from tests.agent.folder import files_in, killed_after
 
 CONTINUED = dataclasses.replace(JOURNAL, checkpoint_policy="Continue", batch_ids="REMEMBERED", flush_may_be_taken=False)
 
 
-class KilledError(Exception):
-    """The process ends here."""
-
-
-def pending(folder: Path, journal: Journal) -> Checkpoint:
+def pending(files: CheckpointFiles, journal: Journal) -> Checkpoint:
     """Return a checkpoint whose flush is planned and not committed."""
-    found = checkpoint(folder, 7, 7)
+    found = checkpoint(files, 7, 7)
     fence(found.files, write_journal(found.files, journal))
     copy_to_work(found.files, journal)
     log_flush(found.files, journal)
     return found
 
 
-def drained(folder: Path) -> Checkpoint:
+def drained(files: CheckpointFiles) -> Checkpoint:
     """Return one that was drained with an archive."""
-    found = pending(folder, JOURNAL)
+    found = pending(files, JOURNAL)
     Checkpoint(found.files, JOURNAL.work).write_commit(8, 1500)
     lift_fence(found.files, seed(found.files, JOURNAL.at(JournalStep.FLUSHED)))
     return found
@@ -50,47 +47,30 @@ def go_back(files: CheckpointFiles) -> None:
     restore(files, check_restorable(files, read_journal(files), discard_newer=False, accept_reuse=True))
 
 
-def killed_after(patch: pytest.MonkeyPatch, changes: int, action: Callable[[CheckpointFiles], None], files: CheckpointFiles) -> bool:
-    """Carry an action out until it has changed so many files; returns whether it was not over by then."""
-    left = iter(range(changes))
-    with patch.context() as patched:
-        for name in ("write", "delete", "move", "copy"):
-            method = getattr(type(files), name)
-
-            def changed(self: CheckpointFiles, *arguments: str, method: Callable[..., None] = method) -> None:
-                if next(left, None) is None:
-                    raise KilledError
-                method(self, *arguments)
-
-            patched.setattr(type(files), name, changed)
-        try:
-            action(files)
-        except KilledError:
-            return True
-    return False
-
-
+@pytest.mark.parametrize("objects", [False, True], ids=["folder", "bucket"])
 @pytest.mark.parametrize(
     ("make", "action", "same_query"),
     [
-        (lambda folder: pending(folder, CONTINUED), give_up, True),
-        (lambda folder: pending(folder, dataclasses.replace(CONTINUED, batch_ids="BY_QUERY", flush_may_be_taken=True)), give_up, False),
+        (lambda files: pending(files, CONTINUED), give_up, True),
+        (lambda files: pending(files, dataclasses.replace(CONTINUED, batch_ids="BY_QUERY", flush_may_be_taken=True)), give_up, False),
         (drained, go_back, True),
     ],
     ids=["recover", "recover, and the table has the flush", "resume"],
 )
 def test_an_undo_that_is_killed_anywhere(
-    make: Callable[[Path], Checkpoint],
+    make: Callable[[CheckpointFiles], Checkpoint],
     action: Callable[[CheckpointFiles], None],
     same_query: bool,
+    objects: bool,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     changes, unfenced = 0, 0
     while True:
-        live = make(tmp_path / str(changes))
+        live = make(files_in(tmp_path / str(changes), objects=objects))
         files = live.files
-        if not killed_after(monkeypatch, changes, action, files):
+        with killed_after(changes, files) as killed:
+            action(files)
+        if not killed:
             break
         journal = read_journal(files)
         assert journal is not None
@@ -114,10 +94,12 @@ def test_an_undo_that_is_killed_anywhere(
     assert changes > 4
 
 
-def test_a_flush_that_was_given_up_is_not_planned_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flush_that_was_given_up_is_not_planned_anew(tmp_path: Path) -> None:
     """Without its entry Spark would plan a batch of its own in the work copy, and read on."""
-    files = pending(tmp_path, JOURNAL).files
-    assert killed_after(monkeypatch, 1, give_up, files)
+    files = pending(files_in(tmp_path), JOURNAL).files
+    with killed_after(1, files) as killed:
+        give_up(files)
+    assert killed
     journal = read_journal(files)
     assert journal is not None
     assert journal.step is JournalStep.FLUSH_LOGGED

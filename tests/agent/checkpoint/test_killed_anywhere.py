@@ -1,0 +1,190 @@
+"""A drain that is killed before any change of its checkpoint, where folders are renamed and where they change object by object."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from spark_drain_agent.checkpoint.complete import Application, complete, prepare
+from spark_drain_agent.checkpoint.fence import can_undo, fence, is_fence
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.flush import copy_sources
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
+from spark_drain_agent.checkpoint.restore import check_restorable, restore
+from spark_drain_agent.checkpoint.undo import undo
+
+from tests.agent.checkpoint.test_steps import COMMIT, JOURNAL, OFFSETS
+from tests.agent.folder import files_in, killed_after
+
+STATE = {f"state/0/{partition}/{version}.delta": f"{partition} {version}" for partition in (0, 1) for version in (7, 8)}
+SOURCES = {"sources/0/0": "v1\nfirst offsets"}
+
+
+def running(files: CheckpointFiles) -> None:
+    """Make the checkpoint of a query whose batch 7 is committed."""
+    for batch in range(8):
+        files.write(f"offsets/{batch}", OFFSETS)
+        files.write(f"commits/{batch}", COMMIT)
+    for name, text in {**STATE, **SOURCES, "metadata": JOURNAL.metadata}.items():
+        files.write(name, text)
+
+
+class Version:
+    """The application, whose flush needs the whole state."""
+
+    def __init__(self, files: CheckpointFiles, journal: Journal) -> None:
+        self._files, self._journal = files, journal
+        self.flushed = 0
+
+    @property
+    def steps(self) -> Application:
+        return Application(launch_once=self._launch_once, check_version=lambda _: None, export=lambda _: None)
+
+    def _launch_once(self, uri: str) -> Any:
+        self._flush(Checkpoint(self._files, self._journal.work))
+        return SimpleNamespace(lastProgress={"stateOperators": []}, awaitTermination=lambda: None)
+
+    def _flush(self, log: Checkpoint) -> None:
+        found = {name: log.files.read(log.name(name)) for name in STATE}
+        assert found == STATE, "the flush reads a part of the state"
+        log.files.write(log.name("state/0/0/9.delta"), "flushed")
+        log.write_commit(8, END_OF_TIME_MS)
+        self.flushed += 1
+
+    def flush_in_place(self) -> None:
+        """Do what a running query does of a drain."""
+        live = Checkpoint(self._files)
+        fence(self._files, self._journal)
+        copy_sources(self._files, self._journal)
+        live.write_offsets(8, live.offsets(7).at(END_OF_TIME_MS, 2000))
+        self._flush(live)
+
+
+def drain(files: CheckpointFiles, version: Version, journal: Journal, *, in_place: bool) -> None:
+    begun = prepare(files, journal)
+    if in_place:
+        version.flush_in_place()
+    complete(files, begun, version.steps)
+
+
+def go_on(files: CheckpointFiles, version: Version, journal: Journal) -> None:
+    """Do what a restarted driver does while the drain is asked for."""
+    begun = read_journal(files)
+    if begun is None:
+        drain(files, version, journal, in_place=False)
+    elif not begun.over:
+        complete(files, begun, version.steps)
+
+
+def check_drained(files: CheckpointFiles, journal: Journal) -> None:
+    live, archive = Checkpoint(files), Checkpoint(files, journal.work)
+    assert not is_fence(live.metadata)
+    assert {name: files.read(name) for name in SOURCES} == SOURCES
+    if journal.checkpoint_policy == "Continue":
+        assert live.offsets(8).watermark_ms == live.watermark_after(8) == JOURNAL.watermark_ms
+        assert {name: files.read(name) for name in STATE} == STATE
+        return
+    assert files.names("offsets") == ["-1", "-2"]
+    assert files.names("commits") == ["-1"]
+    assert live.offsets(-1).watermark_ms == live.watermark_after(-1) == JOURNAL.watermark_ms
+    assert not files.names("state")
+    assert {name: files.read(archive.name(name)) for name in {**STATE, **SOURCES}} == {**STATE, **SOURCES}
+    assert archive.metadata == journal.metadata
+
+
+@pytest.mark.parametrize("objects", [False, True], ids=["folder", "bucket"])
+@pytest.mark.parametrize("policy", ["Reseed", "Continue"])
+@pytest.mark.parametrize("in_place", [True, False], ids=["in-place", "work-copy"])
+def test_killed_anywhere(in_place: bool, policy: str, objects: bool, tmp_path: Path) -> None:
+    journal = dataclasses.replace(JOURNAL, checkpoint_policy=policy)
+    undone = changes = 0
+    while True:
+        files = files_in(tmp_path / f"{changes}", objects=objects)
+        running(files)
+        version = Version(files, journal)
+        with killed_after(changes, files) as killed:
+            drain(files, version, journal, in_place=in_place)
+        begun = read_journal(files)
+        if begun is not None and can_undo(files, begun) and killed:
+            _check_undone(tmp_path / f"{changes}", journal, objects=objects)
+            undone += 1
+        _go_on_killed_again(tmp_path / f"{changes}", journal, objects=objects)
+        go_on(files, version, journal)
+        check_drained(files, journal)
+        assert version.flushed >= 1
+        if not killed:
+            break
+        changes += 1
+    assert changes > 10
+    assert undone > 2
+
+
+def _copy_of(base: Path, name: str, *, objects: bool) -> CheckpointFiles:
+    shutil.copytree(base, base.with_name(f"{base.name}-{name}"))
+    return files_in(base.with_name(f"{base.name}-{name}"), objects=objects)
+
+
+def _check_undone(base: Path, journal: Journal, *, objects: bool) -> None:
+    """Take the drain back, killed again at each change: the version that was drained finds all that it had."""
+    changes = 0
+    while True:
+        files = _copy_of(base, f"undone-{changes}", objects=objects)
+        begun = read_journal(files)
+        assert begun is not None
+        with killed_after(changes, files) as killed:
+            undo(files, begun)
+        begun = read_journal(files)
+        assert begun is not None
+        undo(files, begun)
+        live = Checkpoint(files)
+        assert live.metadata == journal.metadata
+        assert (live.newest_offsets, live.newest_commit) == (7, 7)
+        assert {name: files.read(name) for name in {**STATE, **SOURCES}} == {**STATE, **SOURCES}
+        if not killed:
+            return
+        changes += 1
+
+
+def _go_on_killed_again(base: Path, journal: Journal, *, objects: bool) -> None:
+    """Kill the driver that goes on, too, at some changes, and the next one ends the drain."""
+    for changes in (0, 1, 3, 6, 10):
+        files = _copy_of(base, f"again-{changes}", objects=objects)
+        with killed_after(changes, files):
+            go_on(files, Version(files, journal), journal)
+        go_on(files, Version(files, journal), journal)
+        check_drained(files, journal)
+
+
+@pytest.mark.parametrize("objects", [False, True], ids=["folder", "bucket"])
+def test_an_archive_is_put_back_whole_wherever_that_is_killed(objects: bool, tmp_path: Path) -> None:
+    changes = 0
+    while True:
+        files = files_in(tmp_path / f"{changes}", objects=objects)
+        running(files)
+        drain(files, Version(files, JOURNAL), JOURNAL, in_place=False)
+        for name, text in {"offsets/0": OFFSETS, "state/0/0/1.delta": "next", "state/0/1/8.delta": "next"}.items():
+            files.write(name, text)
+        with killed_after(changes, files) as killed:
+            _go_back(files)
+        begun = read_journal(files)
+        assert begun is not None
+        if begun.step is not JournalStep.UNDONE:
+            _go_back(files)
+        live = Checkpoint(files)
+        assert live.metadata == JOURNAL.metadata
+        assert (live.newest_offsets, live.newest_commit) == (7, 7)
+        assert {name: files.read(name) for name in {**STATE, **SOURCES}} == {**STATE, **SOURCES}
+        assert files.below("state") == sorted(STATE)
+        if not killed:
+            break
+        changes += 1
+    assert changes > 10
+
+
+def _go_back(files: CheckpointFiles) -> None:
+    restore(files, check_restorable(files, read_journal(files), discard_newer=True, accept_reuse=True))

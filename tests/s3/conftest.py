@@ -1,0 +1,67 @@
+"""An S3 server behind a proxy, and one session that has its checkpoints there, for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+
+from tests.semantics.warm import Application
+from tests.support.own_jvm import own_jvm, small_session
+from tests.support.s3_server import BUCKET, S3Server, confs, s3_running
+from tools import jars
+
+
+@pytest.fixture(scope="package")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_running(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def spark(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    scratch = tmp_path_factory.mktemp("spark")
+    connector = {"spark.jars": ",".join(jars.s3a()), "spark.sql.streaming.numRecentProgressUpdates": "1000"}
+    with own_jvm(scratch):
+        session = small_session(scratch, {**connector, **confs(s3.proxy.port)})
+        yield session
+        session.stop()
+
+
+@pytest.fixture(autouse=True)
+def defaults(request: pytest.FixtureRequest) -> None:
+    """Forget what the test before set."""
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("s3").proxy.fault = None
+        for conf in (FLUSH_CONF, "spark.sql.streaming.stateStore.providerClass"):
+            request.getfixturevalue("spark").conf.unset(conf)
+
+
+@pytest.fixture
+def bucket() -> str:
+    """URI of a folder for one test's checkpoints."""
+    return f"s3a://{BUCKET}/{uuid4()}"
+
+
+@pytest.fixture
+def application(spark: SparkSession, bucket: str) -> Iterator[Callable[[], Application]]:
+    """Return a function that starts an application whose checkpoints are in the test's folder."""
+    begun: list[Application] = []
+
+    def begin() -> Application:
+        begun.append(Application(spark, bucket))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.close()
+
+
+@pytest.fixture
+def folder(s3: S3Server, bucket: str) -> Path:
+    """The objects of the test's folder, as files."""
+    return s3.folder / bucket.rpartition("/")[2]

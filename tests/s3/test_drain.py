@@ -1,0 +1,54 @@
+"""Checkpoints in S3: drained in both ways, with both providers of state and both of Spark's file managers, and read on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from spark_drain_agent.spark_internals.errors import JavaError
+
+from tests.semantics.operator_table import EVENTS, FIRST, SECOND
+from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Begin = Callable[[], Application]
+
+
+def counted(frame: DataFrame, *keys: str) -> DataFrame:
+    return frame.groupBy(F.window("at", "10 seconds"), *keys).agg(F.collect_list("id").alias("ids")).select(*keys, "ids")
+
+
+@pytest.mark.parametrize("setting", ["Auto-hdfs", "Auto-rocksdb", "WorkCopy-hdfs", "WorkCopy-rocksdb"])
+def test_an_incompatible_version_reads_on(setting: str, bucket: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    flush, provider = setting.split("-")
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
+    spark.conf.set(FLUSH_CONF, flush)
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    for file, keys in ((FIRST, ("key",)), (SECOND, ())):
+        events.add(file)
+        app = application()
+        read_all(app.start(counted(events.stream(), *keys), sink))
+        report = app.drain()
+        assert report.archive.startswith(f"{bucket}/q/_drain/")
+        app.close()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+def test_a_fence_is_refused_by_plain_spark(bucket: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(FIRST)
+    app = application()
+    read_all(app.start(counted(events.stream()), sink))
+    app.drain(checkpoint__policy="Keep")
+    app.close()
+    assert sink.ids == Counter(event.id for event in FIRST)
+    unaware = counted(events.stream()).writeStream.foreachBatch(sink).option("checkpointLocation", f"{bucket}/q")
+    with pytest.raises(JavaError, match="FENCED_BY_SPARK_DRAIN"):
+        unaware.start()
+    assert sink.ids == Counter(event.id for event in FIRST)

@@ -1,0 +1,82 @@
+"""One file of a checkpoint in S3: one request writes it whole, and a lease is created only where there is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.session import SparkInternals
+
+from tests.support.s3_proxy import Fault
+from tests.support.s3_server import S3Server
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def files(spark: SparkSession, bucket: str) -> CheckpointFiles:
+    return CheckpointFiles(SparkInternals(spark), bucket)
+
+
+def test_one_request_writes_a_file_whole(files: CheckpointFiles, s3: S3Server) -> None:
+    for text in ("old", "new"):
+        before = len(s3.proxy.requests)
+        files.write("_drain/journal", text)
+        assert s3.proxy.counts(before) == {"PUT": 1}
+        assert files.read("_drain/journal") == text
+
+
+@pytest.mark.parametrize("status", [403, 0])
+def test_a_write_that_the_store_refuses_is_an_error(status: int, files: CheckpointFiles, s3: S3Server) -> None:
+    files.write("metadata", "before")
+    s3.proxy.fault = Fault("PUT", "metadata", status=status)
+    with pytest.raises(JavaError):
+        files.write("metadata", "after")
+    s3.proxy.fault = None
+    assert files.read("metadata") == "before"
+
+
+def test_a_file_is_created_once(files: CheckpointFiles) -> None:
+    assert files.compares
+    assert files.tag("_drain/lease") is None
+    assert files.write_if("_drain/lease", "mine", None)
+    assert not files.write_if("_drain/lease", "another's", None)
+    assert files.read("_drain/lease") == "mine"
+
+
+def test_a_file_is_replaced_by_whoever_has_seen_it_last(files: CheckpointFiles) -> None:
+    files.write("_drain/lease", "void")
+    tag = files.tag("_drain/lease")
+    assert tag is not None
+    assert files.write_if("_drain/lease", "first", tag)
+    assert not files.write_if("_drain/lease", "second", tag)
+    assert files.read("_drain/lease") == "first"
+
+
+def test_an_interrupted_move_goes_on(files: CheckpointFiles, s3: S3Server, folder: Path) -> None:
+    names = [f"{partition}/{version}.delta" for partition in range(3) for version in range(4)]
+    for name in names:
+        files.write(f"state/{name}", name)
+    s3.proxy.fault = Fault("COPY", nth=5, status=403)
+    with pytest.raises((*JavaError, OSError)):
+        files.merge("state", "archive/state")
+    s3.proxy.fault = None
+    there = {*files.below("state"), *(name.removeprefix("archive/") for name in files.below("archive/state"))}
+    assert there == {f"state/{name}" for name in names}
+    files.merge("state", "archive/state")
+    assert files.below("archive/state") == sorted(f"archive/state/{name}" for name in names)
+    assert not files.exists("state")
+    assert all((folder / "archive/state" / name).read_text() == name for name in names)
+
+
+def test_archives_are_told_apart_by_their_age(files: CheckpointFiles, folder: Path) -> None:
+    """A store has no folders that could have a time."""
+    for age, name in enumerate(("b", "c", "a")):
+        for file in ("metadata", "offsets/7"):
+            files.write(f"_drain/{name}/{file}", "")
+            os.utime(folder / "_drain" / name / file, (1_700_000_000 + age,) * 2)
+    assert files.names_by_age("_drain") == ["b", "c", "a"]

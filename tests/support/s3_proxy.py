@@ -1,0 +1,207 @@
+"""A proxy in front of an S3 server: it notes each request, makes kinds of them slow, and refuses, cuts or kills at a chosen one."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+__all__ = ["Fault", "Request", "S3Proxy", "s3_proxy"]
+
+_HOP_BY_HOP = frozenset({"connection", "expect", "keep-alive", "transfer-encoding"})
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: its kind, as ``PUT`` or ``COPY``, and the key, or the prefix of a listing."""
+
+    kind: str
+    key: str
+
+
+class Answer(NamedTuple):
+    """What a server answers."""
+
+    status: int
+    reason: str
+    headers: list[tuple[str, str]]
+    text: bytes
+
+
+@dataclass
+class Fault:
+    """What happens from the n-th request on that matches.
+
+    Parameters
+    ----------
+    kind, key
+        Regular expressions that the whole kind, and some part of the key, match.
+    nth
+        The first one, counted from 1.
+    times
+        How many, None for all that follow.
+    status
+        HTTP status that refuses the request; 0 cuts the connection.
+    carried_out
+        Whether the server has carried out the request before.
+    act
+        Called before the client is told, as to kill it.
+    """
+
+    kind: str = ".*"
+    key: str = ""
+    nth: int = 1
+    times: int | None = None
+    status: int = 0
+    carried_out: bool = False
+    act: Callable[[], None] | None = None
+    seen: int = field(default=0, init=False)
+
+    def concerns(self, request: Request) -> bool:
+        """Count a request that matches, and say whether it is one of those."""
+        if not (re.fullmatch(self.kind, request.kind) and re.search(self.key, request.key)):
+            return False
+        self.seen += 1
+        return self.seen >= self.nth and (self.times is None or self.seen < self.nth + self.times)
+
+
+class S3Proxy:
+    """What tests tell the proxy, and what it tells them.
+
+    Attributes
+    ----------
+    requests
+        All of them, in order.
+    latency
+        Seconds that a request of a kind takes beside its own time.
+    fault
+        What goes wrong, if anything.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.latency: Mapping[str, float] = {}
+        self.fault: Fault | None = None
+        self.port = 0
+        self._lock = threading.Lock()
+
+    def counts(self, since: int = 0) -> Counter[str]:
+        """Return how many requests of each kind there were after the first so many."""
+        return Counter(request.kind for request in self.requests[since:])
+
+    def noted(self, request: Request) -> Fault | None:
+        """Note a request, and return what goes wrong with it."""
+        with self._lock:
+            self.requests.append(request)
+            return self.fault if self.fault is not None and self.fault.concerns(request) else None
+
+
+def kind_of(method: str, target: str, headers: Mapping[str, str]) -> Request:
+    """Return what a request is for."""
+    parts = urlsplit(target)
+    _, _, key = unquote(parts.path).lstrip("/").partition("/")
+    query = parse_qs(parts.query, keep_blank_values=True)
+    if method == "GET" and not key:
+        return Request("LIST", query.get("prefix", [""])[0])
+    if method == "POST" and "delete" in query:
+        return Request("BULKDELETE", key)
+    if method == "PUT" and "x-amz-copy-source" in headers:
+        return Request("COPY", key)
+    return Request(method, key)
+
+
+def _handler(proxy: S3Proxy, upstream: int) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        _behind: HTTPConnection | None = None
+
+        def _serve(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
+            request = kind_of(self.command, self.path, {name.lower(): value for name, value in headers.items()})
+            time.sleep(proxy.latency.get(request.kind, 0.0))
+            fault = proxy.noted(request)
+            answer = self._ask(body, headers) if fault is None or fault.carried_out else None
+            if fault is not None and fault.act is not None:
+                fault.act()
+            if fault is not None:
+                answer = _refusal(fault.status) if fault.status else None
+            if answer is None:
+                self.close_connection = True
+            else:
+                self._answer(answer)
+
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815
+
+        def _ask(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+            for again in (False, True):
+                behind = self._behind or HTTPConnection("127.0.0.1", upstream, timeout=60)
+                self._behind = behind
+                try:
+                    behind.request(self.command, self.path, body, dict(headers))
+                    answer = behind.getresponse()
+                    return Answer(answer.status, answer.reason, answer.getheaders(), answer.read())
+                except (HTTPException, OSError):  # an idle connection that the server has closed
+                    behind.close()
+                    self._behind = None
+                    if again:
+                        raise
+            raise AssertionError("unreachable")
+
+        def _answer(self, answer: Answer) -> None:
+            self.send_response_only(answer.status, answer.reason)
+            length = ""
+            for name, value in answer.headers:
+                if name.lower() == "content-length":
+                    length = value
+                elif name.lower() not in _HOP_BY_HOP:
+                    self.send_header(name, value)
+            # That of a HEAD is what a GET would have.
+            self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(answer.text)))
+            self.end_headers()
+            self.wfile.write(answer.text)
+
+        def handle(self) -> None:
+            try:
+                super().handle()
+            except OSError:  # the client was killed
+                pass
+            finally:
+                if self._behind is not None:
+                    self._behind.close()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return Handler
+
+
+def _refusal(status: int) -> Answer:
+    code = {403: "AccessDenied", 503: "SlowDown"}.get(status, "InternalError")
+    text = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>on purpose</Message></Error>'
+    return Answer(status, "Refused", [("Content-Type", "application/xml")], text.encode())
+
+
+@contextmanager
+def s3_proxy(upstream: int) -> Iterator[S3Proxy]:
+    """Run a proxy in front of the server at a port."""
+    proxy = S3Proxy()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(proxy, upstream))
+    server.daemon_threads = True
+    proxy.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

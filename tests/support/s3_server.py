@@ -1,0 +1,92 @@
+"""A real S3 server with its objects as files in a folder, and what Spark needs to use it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import gobuild
+from devcluster.ports import remembered_ports
+from tests.support.s3_proxy import S3Proxy, s3_proxy
+from tests.support.waiting import eventually
+
+__all__ = ["BUCKET", "S3Server", "confs", "s3_running"]
+
+BUCKET = "checkpoints"
+_ACCESS, _SECRET = "tests", "testssecret"
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A server behind a proxy.
+
+    Parameters
+    ----------
+    proxy
+        What clients talk to.
+    folder
+        Holds the objects of `BUCKET`, each a file.
+    """
+
+    proxy: S3Proxy
+    folder: Path
+
+
+def confs(port: int) -> dict[str, str]:
+    """Return the confs of an application whose checkpoints are in the server behind a port."""
+    return {
+        "spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}",
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        "spark.hadoop.fs.s3a.access.key": _ACCESS,
+        "spark.hadoop.fs.s3a.secret.key": _SECRET,
+        "spark.hadoop.fs.s3a.attempts.maximum": "2",  # a store that refuses is not to be asked for minutes
+        "spark.hadoop.fs.s3a.retry.limit": "2",
+    }
+
+
+@dataclass(frozen=True)
+class _Process:
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def tail(self) -> str:
+        return self.log.read_text()[-3000:]
+
+
+@contextmanager
+def s3_running(folder: Path) -> Iterator[S3Server]:
+    """Run a server, and a proxy in front of it, until the end of the block."""
+    (port,) = remembered_ports(folder / "ports.json", ("s3",)).values()
+    objects, log = folder / "objects", folder / "server.log"
+    (objects / BUCKET).mkdir(parents=True)
+    program = gobuild.build(gobuild.S3) / "versitygw"
+    command = [str(program), "--port", f"127.0.0.1:{port}", "--access", _ACCESS, "--secret", _SECRET, "posix", str(objects)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        eventually(lambda: _answers(port), "the S3 server is ready", 60, _Process(process, log))
+        with s3_proxy(port) as proxy:
+            yield S3Server(proxy, objects / BUCKET)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _answers(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
