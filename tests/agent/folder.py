@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -46,8 +46,11 @@ class Folder:
     def uri(self, name: str) -> str:
         return f"file:{self.path / name}"
 
-    def exists(self, name: str) -> bool:
-        return (self.path / name).exists()
+    def is_file(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def is_folder(self, name: str) -> bool:
+        return (self.path / name).is_dir()
 
     def names(self, folder: str) -> list[str]:
         return sorted(item.name for item in (self.path / folder).glob("[!.]*"))
@@ -59,7 +62,7 @@ class Folder:
         return [path.name for path in sorted((self.path / folder).glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)]
 
     def read(self, name: str) -> str | None:
-        return (self.path / name).read_text() if self.exists(name) else None
+        return (self.path / name).read_text() if self.is_file(name) else None
 
     def write(self, name: str, text: str) -> None:
         self._change()
@@ -81,16 +84,17 @@ class Folder:
         else:
             target.unlink(missing_ok=True)
 
-    def merge(self, source: str, target: str) -> None:
-        if self.renames_atomically and not self.exists(target):
+    def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
+        if self.renames_atomically and names is None and not self.is_folder(target):
             self._change()
             (self.path / target).parent.mkdir(parents=True, exist_ok=True)
             (self.path / source).rename(self.path / target)
             return
-        for name in self.below(source):
+        for name in self.below(source) if names is None else [f"{source}/{name}" for name in names]:
             self._copy(name, target + name.removeprefix(source))
             self.delete(name)
-        self.delete(source)
+        if names is None:
+            self.delete(source)
 
     def copy(self, source: str, target: str) -> None:
         if self.renames_atomically and (self.path / source).is_dir():

@@ -2,10 +2,9 @@
 Behind VERSION and a space may be an output mode.
 
 Usage: app.py INPUT BASE VERSION, where BASE may be ".": its copies are the same version then, whose arguments and paths are equal.
-BASE/files-per-batch says how many files a batch reads, by default one; it is no file that counts as configuration. The sink is
-idempotent: one file per query id and batch id, replaced
-as a whole. BASE/shape.json may change windows, watermark, and the names of the queries, each of which counts all events in a checkpoint of
-its own.
+BASE/files-per-batch says how many files a batch reads, by default one, and BASE/bucket where checkpoints are, by default in BASE; neither
+is a file that counts as configuration. The sink is idempotent: one file per query id and batch id, replaced as a whole. BASE/shape.json
+may change windows, watermark, and the names of the queries, each of which counts all events in a checkpoint of its own.
 """
 
 import json
@@ -27,7 +26,7 @@ version, _, mode = version.partition(" ")
 shape: dict[str, Any] = {"delay": 30, "width": {"v1": 60, "v2": 45}, "sessions": False, "queries": ["ledger"]}
 if (base / "shape.json").exists():
     shape |= json.loads((base / "shape.json").read_text())
-per_batch = base / "files-per-batch"
+per_batch, bucket = base / "files-per-batch", base / "bucket"
 out = base / "out"
 out.mkdir(exist_ok=True)
 
@@ -86,7 +85,8 @@ failures: dict[str, str] = {}
 
 def start(name: str) -> None:
     described = counted.writeStream.queryName(name).foreachBatch(writer(name)).outputMode(mode or "append")
-    queries.append(described.option("checkpointLocation", str(base.resolve() / "checkpoints" / name)).start())
+    checkpoints = bucket.read_text() if bucket.exists() else f"{base.resolve()}/checkpoints"
+    queries.append(described.option("checkpointLocation", f"{checkpoints}/{name}").start())
 
 
 def note_failure(name: str, action: Callable[[], object]) -> None:

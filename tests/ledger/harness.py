@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,17 +74,19 @@ class Spark:
     ----------
     packages
         Folder with another pyspark than the locked one.
-    jars
+    jars, confs
         For Spark.
     """
 
     packages: Path | None = None
     jars: tuple[str, ...] = ()
+    confs: tuple[tuple[str, str], ...] = ()
 
     def environment(self) -> dict[str, str]:
         """Return what its process needs."""
         if self.packages is None:
-            return {"JDK_JAVA_OPTIONS": spark_java.options(), "PYSPARK_SUBMIT_ARGS": spark_java.submit_arguments(self.jars)}
+            confs = " ".join(f"--conf {name}={value}" for name, value in self.confs)
+            return {"JDK_JAVA_OPTIONS": spark_java.options(), "PYSPARK_SUBMIT_ARGS": f"{confs} {spark_java.submit_arguments(self.jars)}"}
         submit = {"PYSPARK_SUBMIT_ARGS": spark_java.submit_arguments(self.jars)} if self.jars else {}
         return {"JDK_JAVA_OPTIONS": spark_java.QUICK, "PYTHONPATH": str(self.packages), **submit}
 
@@ -125,8 +127,16 @@ class Crash:
         count = len(self.when.split("+"))
         return [f"ledger-{number}" for number in range(count)] if count > 1 else ["ledger"]
 
-    def happen(self, source: Path, base: Path) -> Path:
-        """Run a driver, drain it, and have it killed; returns the folder with what it leaves behind."""
+    def happen(self, source: Path, base: Path, started: Callable[[int], None] = lambda _: None) -> Path:
+        """Run a driver, drain it, and have it killed; returns the folder with what it leaves behind.
+
+        Parameters
+        ----------
+        source, base
+            The input, and the folder for all else.
+        started
+            Told the process group.
+        """
         base.mkdir(exist_ok=True)
         (base / "shape.json").write_text(json.dumps({"queries": self.queries}))
         scratch = base.with_name("scratch")  # what a killed Spark leaves behind goes away with the test's folder
@@ -144,6 +154,7 @@ class Crash:
                 start_new_session=True,
                 env=environment,
             )
+            started(process.pid)
             try:
                 code = process.wait(_CRASH_SECONDS)
             except subprocess.TimeoutExpired:

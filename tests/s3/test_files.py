@@ -69,7 +69,7 @@ def test_an_interrupted_move_goes_on(files: CheckpointFiles, s3: S3Server, folde
     assert there == {f"state/{name}" for name in names}
     files.merge("state", "archive/state")
     assert files.below("archive/state") == sorted(f"archive/state/{name}" for name in names)
-    assert not files.exists("state")
+    assert not files.is_folder("state")
     assert all((folder / "archive/state" / name).read_text() == name for name in names)
 
 

@@ -44,6 +44,8 @@ class Fault:
     ----------
     kind, key
         Regular expressions that the whole kind, and some part of the key, match.
+    after
+        The same of the key of an object that is written before: nothing counts until then.
     nth
         The first one, counted from 1.
     times
@@ -58,6 +60,7 @@ class Fault:
 
     kind: str = ".*"
     key: str = ""
+    after: str = ""
     nth: int = 1
     times: int | None = None
     status: int = 0
@@ -67,6 +70,10 @@ class Fault:
 
     def concerns(self, request: Request) -> bool:
         """Count a request that matches, and say whether it is one of those."""
+        if self.after and request.kind == "PUT" and re.search(self.after, request.key):
+            self.after = ""
+        if self.after:
+            return False
         if not (re.fullmatch(self.kind, request.kind) and re.search(self.key, request.key)):
             return False
         self.seen += 1

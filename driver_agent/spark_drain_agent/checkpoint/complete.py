@@ -95,7 +95,7 @@ def _flush(files: CheckpointFiles, journal: Journal, application: Application) -
         archive_running_flush(files, journal)
         return ()
     if journal.step is JournalStep.PREPARED:
-        if journal.state_export and files.exists("state"):
+        if journal.state_export and files.is_folder("state"):
             application.export(journal)  # before the state is moved: transformWithState's metadata names its schema by its whole path
             reached("state-exported")
         if journal.copies:

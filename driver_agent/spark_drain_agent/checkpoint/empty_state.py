@@ -98,7 +98,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         return
     checkpoint, first = Checkpoint(files), journal.first_batch_id
     # A batch that was planned and not committed has no state either, and Spark compares its confs with those of the batch before.
-    entries = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.exists(f"offsets/{number}")}
+    entries = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.is_file(f"offsets/{number}")}
     planned = first > 0 and first in entries
     begun, goes_on = _recognized(journal, version, entries, planned=planned)
     _refuse_initial_state(begun.stores, first)

@@ -57,7 +57,7 @@ def can_undo(files: CheckpointFiles, journal: Journal) -> bool:
 
 def return_state(files: CheckpointFiles, journal: Journal) -> None:
     """Move the state back from the work copy, if it is there."""
-    if files.exists(f"{journal.work}/state"):
+    if files.is_folder(f"{journal.work}/state"):
         if files.renames_atomically:  # so all of it is there, and what is here are copies
             files.delete("state")
         files.merge(f"{journal.work}/state", "state")

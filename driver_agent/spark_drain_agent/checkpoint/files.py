@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any
@@ -19,6 +19,7 @@ _WITHOUT_PROBES = "fs.s3a.create.performance"
 
 
 _IF_UNCHANGED = f"{IF_ABSENT}.etag"
+_NO_FILE = "java.io.FileNotFoundException"
 _AT_ONCE = 16
 
 
@@ -86,17 +87,25 @@ class CheckpointFiles:
         """Return the URI of a name."""
         return str(self._path(name).toString())
 
-    def exists(self, name: str) -> bool:
-        """Return whether there is a file or folder."""
-        return bool(self._fs.exists(self._path(name)))
+    def is_file(self, name: str) -> bool:
+        """Return whether there is a file of that name."""
+        return bool(self._fs.isFile(self._path(name)))
+
+    def is_folder(self, name: str) -> bool:
+        """Return whether there is a folder of that name."""
+        return bool(self._fs.isDirectory(self._path(name)))
+
+    def _listed(self, folder: str) -> Any:
+        try:
+            return self._fs.listStatus(self._path(folder))
+        except JavaError as error:
+            if class_of(error) == _NO_FILE:
+                return ()
+            raise
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, without checksum files; empty where there is no folder."""
-        if not self.exists(folder):
-            return []
-        return sorted(
-            name for name in (str(item.getPath().getName()) for item in self._fs.listStatus(self._path(folder))) if not name.startswith(".")
-        )
+        return sorted(name for name in (str(item.getPath().getName()) for item in self._listed(folder)) if not name.startswith("."))
 
     def below(self, folder: str) -> list[str]:
         """Return the names of all files in a folder and its folders, relative to the checkpoint; empty where there is no folder."""
@@ -104,20 +113,21 @@ class CheckpointFiles:
 
     def _below(self, folder: str) -> Iterator[tuple[str, int]]:
         """Yield the name of each file and when it was changed, in milliseconds since the epoch."""
-        if not self.exists(folder):
-            return
         root = str(self._root.toUri().getPath()).rstrip("/") + "/"
-        listed = self._fs.listFiles(self._path(folder), True)
+        try:
+            listed = self._fs.listFiles(self._path(folder), True)
+        except JavaError as error:
+            if class_of(error) == _NO_FILE:
+                return
+            raise
         while listed.hasNext():
             item = listed.next()
             yield str(item.getPath().toUri().getPath()).removeprefix(root), int(item.getModificationTime())
 
     def names_by_age(self, folder: str) -> list[str]:
         """Return the names in a folder, the least recently changed first."""
-        if not self.exists(folder):
-            return []
         if self.renames_atomically:
-            changed = {str(item.getPath().getName()): int(item.getModificationTime()) for item in self._fs.listStatus(self._path(folder))}
+            changed = {str(item.getPath().getName()): int(item.getModificationTime()) for item in self._listed(folder)}
         else:  # where folders have no time of their own
             changed = {}
             for path, time in self._below(folder):
@@ -127,9 +137,12 @@ class CheckpointFiles:
 
     def read(self, name: str) -> str | None:
         """Return a file's text, or None where there is no file."""
-        if not self.exists(name):
-            return None
-        stream = self._fs.open(self._path(name))
+        try:
+            stream = self._fs.open(self._path(name))
+        except JavaError as error:
+            if class_of(error) == _NO_FILE:
+                return None
+            raise
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
@@ -163,7 +176,7 @@ class CheckpointFiles:
         try:
             return str(self._fs.getFileStatus(self._path(name)).getETag())
         except JavaError as error:
-            if class_of(error) == "java.io.FileNotFoundException":
+            if class_of(error) == _NO_FILE:
                 return None
             raise
 
@@ -220,25 +233,40 @@ class CheckpointFiles:
         self.check_before_change()
         self._fs.delete(self._path(name), True)
 
-    def merge(self, source: str, target: str) -> None:
+    def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         """Move what is in a folder into another one, in place of what has the same name there; goes on where it was interrupted.
 
         Without a target it is one rename, which not every store carries out as a whole: at any moment each file is in one of the two.
+
+        Parameters
+        ----------
+        source, target
+            Names of the folders.
+        names
+            Relative to the source: nothing else is moved. None moves all, and removes the source.
         """
         self.check_before_change()
-        if not self.exists(target):
+        if names is None and not self.is_folder(target):
             self._make_parent(target)
             self._rename(source, target)
             return
+        moved = self.below(source) if names is None else [f"{source}/{name}" for name in names]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(partial(self._move_file, source, target), self.below(source)))
-        self.delete(source)
+            list(pool.map(partial(self._move_file, source, target), moved))
+        if names is None:
+            self.delete(source)
 
     def _move_file(self, source: str, target: str, name: str) -> None:
         there = target + name.removeprefix(source)
-        self._fs.delete(self._path(there), False)
-        self._make_parent(there)
-        self._rename(name, there)
+        if self.renames_atomically:
+            self._make_parent(there)
+        try:
+            self._rename(name, there)
+        except (*JavaError, OSError):  # what an interrupted move has left, perhaps
+            if not self.is_file(there):
+                raise
+            self._fs.delete(self._path(there), False)
+            self._rename(name, there)
 
     def _rename(self, source: str, target: str) -> None:
         if not self._fs.rename(self._path(source), self._path(target)):
@@ -247,10 +275,27 @@ class CheckpointFiles:
     def copy(self, source: str, target: str) -> None:
         """Copy a file or a folder with all that is in it to a name that does not exist."""
         self.check_before_change()
+        if not self.renames_atomically:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                list(pool.map(partial(self._copy_object, source, target), self.below(source)))
+            return
         self._make_parent(target)
         copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf)
         if not copied:
             raise CheckpointIOError(f"{self.uri(source)} could not be copied to {self.uri(target)}")
+
+    def _copy_object(self, source: str, target: str, name: str) -> None:
+        read = self._fs.open(self._path(name))
+        try:
+            stream = self._fs.createFile(self._path(target + name.removeprefix(source))).overwrite(True).opt(_WITHOUT_PROBES, True).build()
+            try:
+                self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(read, stream, self._conf, False)
+            except BaseException:
+                stream.abort()
+                raise
+            stream.close()
+        finally:
+            read.close()
 
     def _make_parent(self, name: str) -> None:
         parent = self._path(name).getParent()

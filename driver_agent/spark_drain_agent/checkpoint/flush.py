@@ -12,12 +12,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry
+from spark_drain_agent.checkpoint.state_files import needed_state
 from spark_drain_agent.clock import wall
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.live_query import state_rows
 
 __all__ = ["FlushError", "archive_running_flush", "copy_sources", "copy_to_work", "flush", "flush_committed", "log_flush", "settle"]
 
+_MOST = 2
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 LaunchOnce = Callable[[str], StreamingQuery]
@@ -41,7 +43,7 @@ def settle(files: CheckpointFiles, launch_once: LaunchOnce) -> None:
 
 def flush_committed(files: CheckpointFiles, journal: Journal) -> bool:
     """Return whether the flush batch is committed, in the live logs or in the work copy."""
-    return any(files.exists(log.name(f"commits/{journal.flush_batch_id}")) for log in (Checkpoint(files), Checkpoint(files, journal.work)))
+    return any(files.is_file(log.name(f"commits/{journal.flush_batch_id}")) for log in (Checkpoint(files), Checkpoint(files, journal.work)))
 
 
 def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
@@ -50,22 +52,21 @@ def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
         _copy_log(files, journal, log)
     copy_sources(files, journal)
     reached("logs-copied")
-    _move(files, journal, "state")
+    _move_state(files, journal)
     reached("state-moved")
     _keep_schemas_in_place(files, Checkpoint(files), Checkpoint(files, journal.work))
 
 
 def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
-    """Take what a running query has flushed out of the way of the seed; the commit of the flush goes last, it tells that there was one."""
-    take = _move if journal.checkpoint_policy == "Reseed" else _copy_log
-    take(files, journal, "offsets")
-    if not files.exists(f"{journal.work}/metadata"):
+    """Archive what a running query has flushed; the commit of the flush goes last, it tells that there was one."""
+    _copy_log(files, journal, "offsets")
+    if not files.is_file(f"{journal.work}/metadata"):
         copy_sources(files, journal)
     reached("logs-copied")
     if journal.checkpoint_policy != "Continue":
-        _move(files, journal, "state")
+        _move_state(files, journal)
     reached("state-moved")
-    take(files, journal, "commits")
+    _copy_log(files, journal, "commits")
 
 
 def _copy_log(files: CheckpointFiles, journal: Journal, log: str) -> None:
@@ -73,23 +74,37 @@ def _copy_log(files: CheckpointFiles, journal: Journal, log: str) -> None:
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
     files.delete(work.name(log))
     for batch_id in range(journal.batch_id - 1, journal.flush_batch_id + 1):
-        if files.exists(live.name(f"{log}/{batch_id}")):
-            files.copy(live.name(f"{log}/{batch_id}"), work.name(f"{log}/{batch_id}"))
+        text = files.read(live.name(f"{log}/{batch_id}"))
+        if text is not None:
+            files.write(work.name(f"{log}/{batch_id}"), text)
 
 
 def copy_sources(files: CheckpointFiles, journal: Journal) -> None:
     """Copy what sources remember, which a frozen query does not change, and the query's id, last."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
     files.delete(work.name("sources"))
-    if files.exists(live.name("sources")):
+    if files.is_folder(live.name("sources")):
         files.copy(live.name("sources"), work.name("sources"))
     work.write_metadata(journal.metadata)
 
 
-def _move(files: CheckpointFiles, journal: Journal, part: str) -> None:
+def _move_state(files: CheckpointFiles, journal: Journal) -> None:
+    """Move the state: copying it would take as long as it is large.
+
+    Where each object is moved by itself, what only older batches need stays where it is, until the state is removed.
+    """
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
-    if files.exists(live.name(part)):
-        files.merge(live.name(part), work.name(part))
+    if not files.is_folder(live.name("state")):
+        return
+    names = None if files.renames_atomically else _needed(files, live, journal)
+    files.merge(live.name("state"), work.name("state"), names)
+
+
+def _needed(files: CheckpointFiles, live: Checkpoint, journal: Journal) -> list[str] | None:
+    """Return the files that the newest batch needs, None where those are most of them: all at once are moved by fewer requests."""
+    present = [name.removeprefix(f"{live.name('state')}/") for name in files.below(live.name("state"))]
+    needed = needed_state(present, journal.batch_id + 1)
+    return needed if len(needed) < len(present) / _MOST else None
 
 
 def _keep_schemas_in_place(files: CheckpointFiles, live: Checkpoint, work: Checkpoint) -> None:
@@ -99,7 +114,7 @@ def _keep_schemas_in_place(files: CheckpointFiles, live: Checkpoint, work: Check
     """
     for operator in files.names(work.name("state")):
         schemas = f"state/{operator}/_stateSchema"
-        if files.exists(work.name(schemas)):
+        if files.is_folder(work.name(schemas)):
             files.delete(live.name(schemas))
             files.copy(work.name(schemas), live.name(schemas))
 
@@ -120,7 +135,7 @@ def _pin_partitions(work: Checkpoint, journal: Journal) -> None:
     """
     partitions = work.state_partitions
     for batch_id in (journal.batch_id, journal.flush_batch_id):
-        if partitions is not None and work.files.exists(work.name(f"offsets/{batch_id}")):
+        if partitions is not None and work.files.is_file(work.name(f"offsets/{batch_id}")):
             entry = work.offsets(batch_id)
             work.write_offsets(batch_id, entry.with_confs({_PARTITIONS: str(partitions), **entry.confs}))
 

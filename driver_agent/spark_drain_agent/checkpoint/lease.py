@@ -207,7 +207,7 @@ def _text(files: CheckpointFiles, name: str) -> str | None:
     try:
         return files.read(name)
     except JavaError:  # damaged, or it was there and was gone when it was opened
-        return "" if files.exists(name) else None
+        return "" if files.is_file(name) else None
 
 
 def _stopped(found: _Found) -> Lease | None:

@@ -52,7 +52,7 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
             "'Reseed' can be undone: the sink has seen the id of the flush batch and may skip the next batch; start any version on the "
             "checkpoint as it is"
         )
-    if not files.exists(f"{journal.work}/metadata"):
+    if not files.is_file(f"{journal.work}/metadata"):
         raise RestoreError(f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, is gone: see checkpoint.retainArchives")
     newest = Checkpoint(files).newest_offsets
     newer = 0 if newest is None else newest + 1 - journal.first_batch_id
@@ -81,7 +81,7 @@ def restore(files: CheckpointFiles, journal: Journal) -> Journal:
     if journal.step is not JournalStep.SUPERSEDED:
         journal = _supersede(files, write_journal(files, journal.at(JournalStep.RESTORING)))
     for part in _PARTS:
-        if files.exists(f"{journal.work}/{part}"):
+        if files.is_folder(f"{journal.work}/{part}"):
             files.merge(f"{journal.work}/{part}", part)
             reached(f"{part}-restored")
     return undo(files, journal, taken=journal.flush_may_be_taken)
@@ -92,7 +92,7 @@ def _supersede(files: CheckpointFiles, journal: Journal) -> Journal:
     reached("restoring")
     fence(files, journal)
     for part in _PARTS:
-        if files.exists(f"{journal.work}/{part}") and files.exists(part):
+        if files.is_folder(f"{journal.work}/{part}") and files.is_folder(part):
             files.merge(part, f"{journal.work}-superseded/{part}")
             reached(f"{part}-superseded")
     return write_journal(files, journal.at(JournalStep.SUPERSEDED))

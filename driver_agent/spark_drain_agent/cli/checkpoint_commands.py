@@ -29,7 +29,7 @@ def _leased(checkpoint: str) -> Iterator[CheckpointFiles]:
         spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     internals = SparkInternals(spark)
     files = CheckpointFiles(internals, checkpoint)
-    if not files.exists("metadata") and not files.exists(JOURNAL_FILE):
+    if not files.is_file("metadata") and not files.is_file(JOURNAL_FILE):
         raise CheckpointIOError(
             f"{files.root} is not a checkpoint directory: no metadata file; give the checkpointLocation of one query, the directory that "
             "has offsets and commits"

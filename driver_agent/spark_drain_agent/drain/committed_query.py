@@ -224,7 +224,7 @@ class CommittedQuery:
     def _export_kept(self, checkpoint: Checkpoint) -> None:
         """Export what mode Stop keeps."""
         batch_id, root = checkpoint.newest_commit, self._options.state_export_path
-        if root is None or batch_id is None or not checkpoint.files.exists(checkpoint.name("state")):
+        if root is None or batch_id is None or not checkpoint.files.is_folder(checkpoint.name("state")):
             return
         target = self._folder(root, checkpoint.metadata or "{}")
         export_state(self._tracked.internals.session, checkpoint.files.root, batch_id, target)

@@ -47,7 +47,7 @@ def describe_untouched(report: QueryReport, sources: tuple[str, ...], checkpoint
 def describe_drained(report: QueryReport, files: CheckpointFiles, journal: Journal, rows_after: tuple[int, ...]) -> QueryReport:
     """Return the report of a drained query; ``rows_after`` are the state rows that are left, per operator."""
     operators = measured(report.operators, journal.state_rows, rows_after)
-    archive = files.uri(journal.work) if files.exists(journal.work) else ""
+    archive = files.uri(journal.work) if files.is_folder(journal.work) else ""
     return replace(
         report,
         id=report.id or str(json.loads(journal.metadata).get("id", "")),
@@ -70,7 +70,7 @@ def _last_entry(files: CheckpointFiles, journal: Journal) -> OffsetEntry:
     """Return where the last batch ended: its own entry, or, when its archive is not retained, the seed that was made of it."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
     for log in (work, live):
-        if files.exists(log.name(f"offsets/{journal.batch_id}")):
+        if files.is_file(log.name(f"offsets/{journal.batch_id}")):
             return log.offsets(journal.batch_id)
     return live.offsets(journal.first_batch_id - 1)
 

@@ -91,7 +91,8 @@ def check_outputs(options: DrainOptions, internals: SparkInternals) -> None:
             raise PlanRejectedError(
                 reasons.PATH_NOT_ALLOWED, f"{' and '.join(paths)} must not contain each other: {' and '.join(paths.values())}"
             )
-        if CheckpointFiles(internals, path).exists(""):
+        output = CheckpointFiles(internals, path)
+        if output.is_folder("") or output.is_file(""):
             raise PlanRejectedError(reasons.PATH_EXISTS, f"{name} {path} exists already: name a folder that does not, or remove it")
 
 

@@ -122,7 +122,7 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
             raise SinkLogError(f"table {tracked.captured.table} does not exist yet, and its files' log cannot begin there: create it first")
         if folder:
             merged_every = int(internals.session_conf(_MERGED_EVERY, "10"))
-            prepare_sink_log(files.elsewhere(folder), first, merged_every, planned=files.exists(f"offsets/{first}"))
+            prepare_sink_log(files.elsewhere(folder), first, merged_every, planned=files.is_file(f"offsets/{first}"))
         begin_generation(files, journal, version)
     except (EmptyStateError, SinkLogError, UnsupportedSparkError) as error:
         raise EmptyStateError(

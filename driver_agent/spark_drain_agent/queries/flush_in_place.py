@@ -27,6 +27,7 @@ FLUSH_CONF = "spark.sparkdrain.flush"
 """``Auto`` (default), or ``WorkCopy``: never flush inside the running query."""
 
 _POLL_SECONDS = 0.01
+_POLL_BY_REQUEST_SECONDS = 0.1
 _LONGEST_WAIT_MS = 1000
 _UNPLANNED_SECONDS = 5.0
 
@@ -136,11 +137,11 @@ def _raise_watermark(live: LiveQuery, journal: Journal) -> bool:
 def _wait_for_commit(live: LiveQuery, checkpoint: Checkpoint, journal: Journal) -> None:
     commit, offsets = (checkpoint.name(f"{log}/{journal.flush_batch_id}") for log in ("commits", "offsets"))
     give_up = monotonic() + _UNPLANNED_SECONDS
-    while not checkpoint.files.exists(commit):
+    while not checkpoint.files.is_file(commit):
         if not live.thread_alive:
             raise FlushError(f"batch {journal.flush_batch_id} failed: {live.error or 'the query ended'}")
-        if monotonic() > give_up and not live.trigger_active and not checkpoint.files.exists(offsets):
+        if monotonic() > give_up and not live.trigger_active and not checkpoint.files.is_file(offsets):
             LOG.info("drain %s: the running query has planned no flush batch", journal.drain_id)
             return
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS if checkpoint.files.renames_atomically else _POLL_BY_REQUEST_SECONDS)
     reached("running-flush-committed")

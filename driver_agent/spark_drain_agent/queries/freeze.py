@@ -128,12 +128,12 @@ def looked_at(live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Callable[[]
     with live.progress_lock(keep_waiting):
         # A query that plans batch after batch hands the lock over when it has committed one: what was listed before is out of date.
         newest = newest_planned(checkpoint, planned)
-        yield newest is None or checkpoint.files.exists(checkpoint.name(f"commits/{newest}"))
+        yield newest is None or checkpoint.files.is_file(checkpoint.name(f"commits/{newest}"))
 
 
 def newest_planned(checkpoint: Checkpoint, known: int | None) -> int | None:
     """Return the newest planned batch where a listing knew of one a moment ago: a look at the next one, not another listing."""
-    while checkpoint.files.exists(checkpoint.name(f"offsets/{0 if known is None else known + 1}")):
+    while checkpoint.files.is_file(checkpoint.name(f"offsets/{0 if known is None else known + 1}")):
         known = 0 if known is None else known + 1
     return known
 

@@ -69,7 +69,7 @@ def test_every_store_of_the_version_that_starts_is_empty(tmp_path: Path, planned
     found.files.write("state/0/0/9.snapshot", str(text))
     made = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert made == ["state/0/0/9.snapshot", *(f"state/1/{part}/{side}/9.snapshot" for part in (0, 1) for side in ("left", "right"))]
-    assert not found.files.exists("_drain/empty-store")
+    assert not found.files.is_folder("_drain/empty-store")
     assert found.newest_offsets == (9 if planned else 8)
     for number in range(7, 10 if planned else 9):
         assert found.offsets(number).metadata["conf"] == {"a": "new", SOURCES: "old"}
@@ -96,7 +96,7 @@ def test_only_a_generation_without_state_and_without_a_batch_is_prepared(
     found = seeded(tmp_path, journal.first_batch_id)
     found.write_commit(committed, 1500)
     begin_generation(found.files, journal, version(found.files))
-    assert found.files.exists("state") is not prepared
+    assert found.files.is_folder("state") is not prepared
 
 
 @pytest.mark.parametrize("batch_ids", ["NONE", "UNKNOWN", "BY_QUERY"])
@@ -119,7 +119,7 @@ def test_an_initial_state_is_not_passed_over(tmp_path: Path) -> None:
     with pytest.raises(EmptyStateError, match="batch 0 only") as refused:
         begin_generation(found.files, DONE, version(found.files, transform))
     assert "checkpoint.acceptBatchIdRestart" in str(refused.value)
-    assert found.files.exists("state/0/0/3.zip")
+    assert found.files.is_file("state/0/0/3.zip")
     assert found.offsets(8).metadata["conf"]["a"] == "old"
 
 
@@ -156,7 +156,7 @@ def test_a_second_start_leaves_the_state_of_the_first_one_alone(tmp_path: Path) 
     begin_generation(found.files, DONE, version(found.files, AGGREGATION))
     found.files.write("state/0/0/10.delta", "of the batch that is running")
     begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, running=True))
-    assert found.files.exists("state/0/0/10.delta")
+    assert found.files.is_file("state/0/0/10.delta")
 
 
 @pytest.mark.parametrize("confs", [{}, {"a": "newer"}], ids=["as before", "other confs of the session"])
@@ -183,9 +183,9 @@ def test_another_version_does_not_repeat_a_batch_that_the_sink_has_taken(tmp_pat
     found.files.write("state/0/0/10.delta", "of the batch that was interrupted")
     with pytest.raises(EmptyStateError, match="the sink had taken batch 9, which would be passed over: start that version"):
         begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=True))
-    assert found.files.exists("state/0/0/10.delta")
+    assert found.files.is_file("state/0/0/10.delta")
     begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3"))
-    assert not found.files.exists("state/0/0/10.delta")
+    assert not found.files.is_file("state/0/0/10.delta")
 
 
 @pytest.mark.parametrize("written", ["state/0/0/10.delta", "state/1/0/left/10.changelog", "state/0/1/10.zip", ""])
@@ -199,12 +199,12 @@ def test_another_version_does_not_repeat_a_batch_that_the_sink_may_have_taken(tm
         with pytest.raises(EmptyStateError, match="which the sink may have taken and would then pass over: start that version") as caught:
             begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=None))
         assert f"remove {found.files.uri('offsets/9')} and start again" in str(caught.value)
-        assert found.files.exists(written)
+        assert found.files.is_file(written)
         begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, taken=None))
-        assert found.files.exists(written)
+        assert found.files.is_file(written)
         found.files.delete("offsets/9")
     begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=None))
-    assert not (written and found.files.exists(written))
+    assert not (written and found.files.is_file(written))
 
 
 def test_another_version_does_not_take_the_state_of_one_that_runs(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_another_version_does_not_take_the_state_of_one_that_runs(tmp_path: Path
     begin_generation(found.files, DONE, version(found.files, AGGREGATION))
     with pytest.raises(EmptyStateError, match="is running its first batch"):
         begin_generation(found.files, journal_in(found), version(found.files, JOIN, running=True))
-    assert found.files.exists("state/0/0/9.snapshot")
+    assert found.files.is_file("state/0/0/9.snapshot")
 
 
 @pytest.mark.parametrize("changes", [{"fingerprint": "v3"}, {"stores": [JOIN]}], ids=["another plan", "other stores"])
@@ -222,7 +222,7 @@ def test_what_another_version_left_is_cleared(tmp_path: Path, changes: dict[str,
     found.files.write("state/0/0/_metadata/schema", "of a version that got no further")
     next_version = version(found.files, *changes.get("stores", [AGGREGATION]), fingerprint=changes.get("fingerprint", "v2"))
     begin_generation(found.files, journal_in(found), next_version)
-    assert not found.files.exists("state/0/0/_metadata/schema")
+    assert not found.files.is_file("state/0/0/_metadata/schema")
 
 
 def test_a_stop_while_another_version_is_prepared_leaves_nothing_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -302,7 +302,7 @@ def test_undo_puts_state_and_metadata_back(tmp_path: Path) -> None:
     undo(found.files, JOURNAL)
     assert found.metadata == JOURNAL.metadata
     assert found.files.read("state/0/0/1.delta") == "state"
-    assert not found.files.exists(JOURNAL.work)
+    assert not found.files.is_folder(JOURNAL.work)
     undone = read_journal(found.files)
     assert undone is not None
     assert (undone.over, undone.drains) == (True, JOURNAL.generation - 1)
@@ -355,7 +355,7 @@ def test_reseeded_logs(tmp_path: Path) -> None:
     assert entry.offsets == OffsetEntry.parse("", OFFSETS).offsets
     assert entry.metadata == {"batchWatermarkMs": 1500, "batchTimestampMs": 2000, "conf": {"spark.sql.x": "y"}}
     assert found.watermark_after(-1) == 1500
-    assert not found.files.exists("state")
+    assert not found.files.is_folder("state")
 
 
 def test_continued_logs(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_continued_logs(tmp_path: Path) -> None:
     assert (found.newest_offsets, found.newest_commit) == (8, 8)
     assert found.offsets(8).offsets == found.offsets(7).offsets
     assert found.watermark_after(8) == 1500
-    assert found.files.exists("state/0/0/1.delta")
+    assert found.files.is_file("state/0/0/1.delta")
 
 
 @pytest.mark.parametrize("in_work_copy", [False, True])

@@ -87,8 +87,8 @@ def test_an_undo_that_is_killed_anywhere(
         assert (live.metadata == JOURNAL.metadata) is same_query
         assert (live.newest_offsets, live.newest_commit) == ((8, 8) if ran_on else (7, 7)), changes
         assert files.read("state/0/0/1.delta") == "state"
-        assert files.exists("state/0/0/9.delta") is ran_on
-        assert not files.exists(JOURNAL.work)
+        assert files.is_file("state/0/0/9.delta") is ran_on
+        assert not files.is_folder(JOURNAL.work)
         changes += 1
     assert unfenced > 1
     assert changes > 4

@@ -1,0 +1,42 @@
+"""Names of the files in which Spark's providers keep the versions of state."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+__all__ = ["needed_state"]
+
+_VERSION = re.compile(r"(?P<version>\d+)(?P<unique>_[0-9a-f-]+)*\.(?P<kind>delta|snapshot|changelog|zip)$")
+_WHOLE = ("snapshot", "zip")
+
+
+def needed_state(names: Iterable[str], version: int) -> list[str]:
+    """Return the files of which a version of state is made, and those that say what it is.
+
+    As the providers load it (Spark's HDFSBackedStateStoreProvider, RocksDBFileManager): the newest whole version up to that one, and each
+    change since. Where files have unique ids, whose order only the files know, all up to that version are needed.
+
+    Parameters
+    ----------
+    names
+        Of all files below the folder of the state.
+    version
+        One more than the id of the batch after which the state is wanted.
+    """
+    by_folder: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        by_folder[name.rpartition("/")[0]].append(name)
+    return sorted(name for found in by_folder.values() for name in _needed(found, version))
+
+
+def _needed(names: list[str], version: int) -> list[str]:
+    versioned = {name: found for name in names if (found := _VERSION.search(name)) is not None}
+    of_others = [name for name in names if name not in versioned]
+    until = {name: int(found["version"]) for name, found in versioned.items() if int(found["version"]) <= version}
+    if any(found["unique"] for found in versioned.values()):
+        return [*of_others, *until]
+    first = max((number for name, number in until.items() if versioned[name]["kind"] in _WHOLE), default=0)
+    whole = [name for name, number in until.items() if number == first and versioned[name]["kind"] in _WHOLE]
+    return [*of_others, *whole, *(name for name, number in until.items() if number > first)]

@@ -1,0 +1,115 @@
+"""kill -9 of a driver whose checkpoint is in S3, at the requests of its drain; then it restarts under the agent, and without it.
+
+The proxy kills: before or after the store has carried a request out. As on a disk, the drain is finished and an incompatible version reads
+on with each event counted exactly once; plain Spark refuses the checkpoint or is exact.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.ledger.harness import EXACT, FILES, Crash, Ledger, Restarter, Spark, write_events
+from tests.support.s3_proxy import Fault
+from tests.support.s3_server import BUCKET, S3Server, confs
+from tools import jars
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+CHANGES = "PUT|COPY|DELETE|BULKDELETE"
+BEGINS = "_drain/journal$"
+MOST_CHANGES = 60
+"""More than a drain of this query makes."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a driver is killed: at the so-manieth change of the bucket after the journal's first entry."""
+
+    flush: str
+    number: int
+    carried_out: bool
+
+    def __str__(self) -> str:
+        return f"{self.flush}-{self.number}-{'after' if self.carried_out else 'before'}"
+
+
+_IN_EVERY_RUN = {Point("Auto", 4, False), Point("WorkCopy", 12, True)}
+POINTS = [Point(flush, number, after) for flush in ("Auto", "WorkCopy") for number in range(1, MOST_CHANGES) for after in (False, True)]
+
+
+@pytest.fixture(scope="module")
+def on_s3(s3: S3Server) -> Spark:
+    return Spark(jars=tuple(jars.s3a()), confs=tuple(confs(s3.proxy.port).items()))
+
+
+@pytest.fixture(scope="module")
+def restarter(on_s3: Spark, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarter]:
+    restarter = Restarter(tmp_path_factory.mktemp("restarter") / "log", on_s3)
+    yield restarter
+    restarter.close()
+
+
+def in_bucket(s3: S3Server, base: Path) -> Path:
+    """Give an application a folder of the bucket for its checkpoints, shown below its own folder, too."""
+    base.mkdir()
+    name = str(uuid4())
+    (base / "bucket").write_text(f"s3a://{BUCKET}/{name}")
+    (base / "checkpoints").symlink_to(s3.folder / name)
+    return base
+
+
+def copy_in_bucket(s3: S3Server, base: Path) -> Path:
+    """Copy the state that a crash left behind, so that it can be restarted in two ways."""
+    target = in_bucket(s3, base.with_name(f"{base.name}-plain"))
+    shutil.copytree(base / "checkpoints", (target / "checkpoints").resolve())  # with what the server notes of each object
+    shutil.copytree(base, target, ignore=shutil.ignore_patterns("bucket", "checkpoints"), dirs_exist_ok=True)
+    return target
+
+
+@pytest.mark.parametrize("point", [pytest.param(each, marks=[] if each in _IN_EVERY_RUN else pytest.mark.soak) for each in POINTS], ids=str)
+def test_killed_at_a_request(point: Point, s3: S3Server, on_s3: Spark, restarter: Restarter, tmp_path: Path) -> None:
+    source = tmp_path / "input"
+    write_events(source, range(FILES - 1))
+    base = in_bucket(s3, tmp_path / "killed")
+    crash = Crash(point.flush, "drained", spark=on_s3)
+
+    def arm(group: int) -> None:
+        kill = partial(os.killpg, group, signal.SIGKILL)
+        s3.proxy.fault = Fault(CHANGES, after=BEGINS, nth=point.number, carried_out=point.carried_out, act=kill, times=1)
+
+    crash.happen(source, base, arm)
+    s3.proxy.fault = None
+    write_events(source, [FILES - 1])
+    plain = copy_in_bucket(s3, base)
+    _check_restart_with_the_agent(base, source, restarter)
+    _check_plain_restart(plain, source, restarter)
+
+
+def _check_restart_with_the_agent(base: Path, source: Path, restarter: Restarter) -> None:
+    finished = restarter.run("agent", "v1", source, base, "finish")
+    assert finished["outcome"] == "ran", finished["detail"]
+    resumed = restarter.run("agent", "v2", source, base, "consume")
+    assert resumed["outcome"] == "ran", resumed["detail"]
+    ledger = Ledger(base)
+    assert ledger.verdict() == EXACT
+    assert ledger.drain_panes() > 0
+
+
+def _check_plain_restart(base: Path, source: Path, restarter: Restarter) -> None:
+    refused = (
+        "FENCED_BY_SPARK_DRAIN" in (base / "checkpoints/ledger/metadata").read_text() or not (base / "checkpoints/ledger/state").exists()
+    )
+    restarted = restarter.run("plain", "v1", source, base, "consume")
+    assert restarted["outcome"] == ("failed" if refused else "ran"), restarted["detail"]
+    resumed = restarter.run("agent", "v1", source, base, "consume")
+    assert resumed["outcome"] == "ran", resumed["detail"]
+    assert Ledger(base).verdict() == EXACT
