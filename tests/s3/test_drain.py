@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_store import DrainState
 
 from tests.semantics.operator_table import EVENTS, FIRST, SECOND
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
@@ -38,6 +39,26 @@ def test_an_incompatible_version_reads_on(setting: str, bucket: str, application
         assert report.archive.startswith(f"{bucket}/q/_drain/")
         app.close()
     assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+def test_a_store_that_compares_nothing_is_refused_by_name(application: Begin, spark: SparkSession, tmp_path: Path, folder: Path) -> None:
+    java_context = spark.sparkContext._jsc
+    assert java_context is not None
+    hadoop, events = java_context.hadoopConfiguration(), Input(spark, tmp_path / "events")
+    confs = {"fs.s3a.create.conditional.enabled": "false", "fs.s3a.impl.disable.cache": "true"}
+    for name, value in confs.items():
+        hadoop.set(name, value)
+    try:
+        events.add(FIRST)
+        app = application()
+        read_all(app.start(counted(events.stream()), Batches()))
+        with app.asked(DrainState.REJECTED) as report:
+            assert report.reason == "UnsupportedCheckpointStore"
+            assert "cannot create an object only where there is none: use hadoop-aws 3.4.2 or newer" in report.message
+        assert not (folder / "q/_drain").exists()
+    finally:
+        for name in confs:
+            hadoop.unset(name)
 
 
 def test_a_fence_is_refused_by_plain_spark(bucket: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:

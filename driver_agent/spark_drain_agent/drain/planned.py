@@ -8,7 +8,7 @@ from spark_drain_agent.checkpoint.renames import VOUCHED_CONF, rename_obstacle
 from spark_drain_agent.durations import DURATIONS, DurationError
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.filesystems import filesystems_of
+from spark_drain_agent.spark_internals.filesystems import OBJECT_STORES, filesystems_of
 from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
 from spark_drain_agent.spark_internals.sinks import unwritable
 from spark_drain_agent.spark_internals.sources import sources_without_end
@@ -62,7 +62,14 @@ def _check_store(tracked: TrackedQuery) -> None:
     if location is None:
         return
     ways_out = "move the checkpoint to HDFS or a volume, or use mode 'Stop', which leaves the checkpoint as it is"
-    obstacle = rename_obstacle(filesystems_of(internals, location), internals.session_conf(VOUCHED_CONF))
+    filesystems = filesystems_of(internals, location)
+    obstacle = rename_obstacle(filesystems, internals.session_conf(VOUCHED_CONF))
+    if obstacle and filesystems[0].implementation in OBJECT_STORES:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_CHECKPOINT_STORE,
+            f"{tracked.label} has its checkpoint at {location}, and {obstacle} cannot create an object only where there is none: use "
+            "hadoop-aws 3.4.2 or newer, without fs.s3a.create.conditional.enabled=false, or mode 'Stop', which leaves the checkpoint alone",
+        )
     if obstacle:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_CHECKPOINT_STORE,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from spark_drain_agent.checkpoint.renames import rename_obstacle
 from spark_drain_agent.spark_internals.filesystems import Filesystem
@@ -22,6 +24,9 @@ S3 = Filesystem("s3a", "org.apache.hadoop.fs.s3a.S3AFileSystem")
         ([Filesystem("HDFS", HDFS.implementation)], "", ""),
         ([S3], "", "s3a (org.apache.hadoop.fs.s3a.S3AFileSystem)"),
         ([HDFS, S3], "", "s3a (org.apache.hadoop.fs.s3a.S3AFileSystem)"),
+        ([dataclasses.replace(S3, creates_if_absent=True)], "", ""),
+        ([dataclasses.replace(S3, creates_if_absent=True), LOCAL], "", "s3a (org.apache.hadoop.fs.s3a.S3AFileSystem)"),
+        ([Filesystem("abfss", "a.b.C", creates_if_absent=True)], "", "abfss (a.b.C)"),
         ([S3], "gs,abfss", "s3a (org.apache.hadoop.fs.s3a.S3AFileSystem)"),
         ([S3], "gs, S3A", ""),
         ([Filesystem("s3a", RAW.implementation)], "", f"s3a ({RAW.implementation})"),
