@@ -80,7 +80,7 @@ def measure(spark: SparkSession, store: str, folder: Path, keys: int, flushes: F
     notification = DrainNotification(drain_id=str(uuid.uuid4()), created_at=datetime.now(UTC), options={"afterDrain": "Keep"})
     begun = time.monotonic()
     write_notification(channel, notification)
-    report = _wait_until_drained(channel, notification.drain_id)
+    report = wait_until_drained(channel, notification.drain_id)
     total = time.monotonic() - begun
     removed = sum(operator.rows_before or 0 for operator in report.queries[0].operators)
     assert removed == keys, f"{removed} of {keys} windows were open"
@@ -109,7 +109,8 @@ def _windows_open(spark: SparkSession, folder: Path, keys: int) -> StreamingQuer
     return query
 
 
-def _wait_until_drained(channel: Any, drain_id: str) -> DrainReport:
+def wait_until_drained(channel: Any, drain_id: str) -> DrainReport:
+    """Return the report of a drain that has ended well."""
     while True:
         report = Drains.read(channel).reports.get(drain_id)
         if report is not None and report.state is DrainState.DRAINED:

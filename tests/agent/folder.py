@@ -84,6 +84,10 @@ class Folder:
         else:
             target.unlink(missing_ok=True)
 
+    def delete_all(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.delete(name)
+
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         if self.renames_atomically and names is None and not self.is_folder(target):
             self._change()

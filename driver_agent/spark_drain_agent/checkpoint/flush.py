@@ -72,11 +72,15 @@ def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
 def _copy_log(files: CheckpointFiles, journal: Journal, log: str) -> None:
     """Copy the entries that Spark asks for: of a hundred retained ones, the last two, and a flush that a running query had planned."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
-    files.delete(work.name(log))
-    for batch_id in range(journal.batch_id - 1, journal.flush_batch_id + 1):
-        text = files.read(live.name(f"{log}/{batch_id}"))
+    texts = {
+        str(batch_id): files.read(live.name(f"{log}/{batch_id}")) for batch_id in range(journal.batch_id - 1, journal.flush_batch_id + 1)
+    }
+    for name in files.names(work.name(log)):  # of an earlier try
+        if texts.get(name) is None:
+            files.delete(work.name(f"{log}/{name}"))
+    for name, text in texts.items():
         if text is not None:
-            files.write(work.name(f"{log}/{batch_id}"), text)
+            files.write(work.name(f"{log}/{name}"), text)
 
 
 def copy_sources(files: CheckpointFiles, journal: Journal) -> None:

@@ -27,7 +27,7 @@ FLUSH_CONF = "spark.sparkdrain.flush"
 """``Auto`` (default), or ``WorkCopy``: never flush inside the running query."""
 
 _POLL_SECONDS = 0.01
-_POLL_BY_REQUEST_SECONDS = 0.1
+_POLL_BY_REQUEST_SECONDS = 0.2
 _LONGEST_WAIT_MS = 1000
 _UNPLANNED_SECONDS = 5.0
 

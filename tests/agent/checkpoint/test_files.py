@@ -60,3 +60,13 @@ def test_a_folder_that_cannot_be_written_to_is_named(warm: Warm, tmp_path: Path)
     with pytest.raises(CheckpointIOError, match="metadata could not be replaced"):
         files_of(warm, f"file:{tmp_path}").write("metadata", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["metadata"]
+
+
+def test_files_below_a_folder_have_any_names(warm: Warm, tmp_path: Path) -> None:
+    names = ["state/0/1.delta", "state/0/a; isDirectory=b", "state/ü, {path=c}/d #%41"]
+    for name in names:
+        (tmp_path / "a checkpoint" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "a checkpoint" / name).write_text("")
+    files = files_of(warm, f"file:{tmp_path}/a checkpoint")
+    assert files.below("state") == names
+    assert files.below("commits") == []
