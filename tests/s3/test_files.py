@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
 from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
@@ -80,3 +84,32 @@ def test_archives_are_told_apart_by_their_age(files: CheckpointFiles, folder: Pa
             files.write(f"_drain/{name}/{file}", "")
             os.utime(folder / "_drain" / name / file, (1_700_000_000 + age,) * 2)
     assert files.names_by_age("_drain") == ["b", "c", "a"]
+
+
+class _Run:
+    jvm_ended = stop_returned = False
+
+    def __init__(self, run_id: str) -> None:
+        self.application_id = run_id
+
+    def session_conf(self, name: str, default: str) -> str:
+        return "1"
+
+
+def test_of_drivers_that_find_no_lease_one_has_it(spark: SparkSession, bucket: str) -> None:
+    internals = SparkInternals(spark)
+    for trial in range(5):
+        together = threading.Barrier(3)
+
+        def acquire(run_id: str, trial: int = trial, together: threading.Barrier = together) -> Lease | None:
+            files = CheckpointFiles(internals, f"{bucket}/{trial}")
+            together.wait()
+            try:
+                return acquire_lease(files, cast(SparkInternals, _Run(run_id)))
+            except CheckpointLeasedError:
+                return None
+
+        with ThreadPoolExecutor(3) as pool:
+            found = [lease for lease in pool.map(acquire, ["one", "two", "three"]) if lease is not None]
+        assert len(found) == 1
+        found[0].release()
