@@ -1,4 +1,4 @@
-"""An S3 server behind a proxy, and one session that has its checkpoints there, for all tests of this folder."""
+"""An S3 server behind a proxy, one session and one process that restarts drivers, which have their checkpoints there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
+from tests.ledger.harness import Restarter
+from tests.s3.drivers import spark_on
 from tests.semantics.warm import Application
 from tests.support.own_jvm import own_jvm, small_session
 from tests.support.s3_server import BUCKET, S3Server, confs, s3_running
@@ -30,6 +32,13 @@ def spark(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sp
         session = small_session(scratch, {**connector, **confs(s3.proxy.port)})
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="package")
+def restarter(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarter]:
+    restarter = Restarter(tmp_path_factory.mktemp("restarter") / "log", spark_on(s3))
+    yield restarter
+    restarter.close()
 
 
 @pytest.fixture(autouse=True)

@@ -7,20 +7,17 @@ on with each event counted exactly once; plain Spark refuses the checkpoint or i
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from tests.ledger.harness import EXACT, FILES, Crash, Ledger, Restarter, Spark, write_events
+from tests.ledger.harness import EXACT, FILES, Crash, Ledger, Restarter, write_events
+from tests.s3.drivers import copy_in_bucket, in_bucket, spark_on
 from tests.support.s3_proxy import Fault
-from tests.support.s3_server import BUCKET, S3Server, confs
-from tools import jars
+from tests.support.s3_server import S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -46,41 +43,12 @@ _IN_EVERY_RUN = {Point("Auto", 4, False), Point("WorkCopy", 12, True)}
 POINTS = [Point(flush, number, after) for flush in ("Auto", "WorkCopy") for number in range(1, MOST_CHANGES) for after in (False, True)]
 
 
-@pytest.fixture(scope="module")
-def on_s3(s3: S3Server) -> Spark:
-    return Spark(jars=tuple(jars.s3a()), confs=tuple(confs(s3.proxy.port).items()))
-
-
-@pytest.fixture(scope="module")
-def restarter(on_s3: Spark, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarter]:
-    restarter = Restarter(tmp_path_factory.mktemp("restarter") / "log", on_s3)
-    yield restarter
-    restarter.close()
-
-
-def in_bucket(s3: S3Server, base: Path) -> Path:
-    """Give an application a folder of the bucket for its checkpoints, shown below its own folder, too."""
-    base.mkdir()
-    name = str(uuid4())
-    (base / "bucket").write_text(f"s3a://{BUCKET}/{name}")
-    (base / "checkpoints").symlink_to(s3.folder / name)
-    return base
-
-
-def copy_in_bucket(s3: S3Server, base: Path) -> Path:
-    """Copy the state that a crash left behind, so that it can be restarted in two ways."""
-    target = in_bucket(s3, base.with_name(f"{base.name}-plain"))
-    shutil.copytree(base / "checkpoints", (target / "checkpoints").resolve())  # with what the server notes of each object
-    shutil.copytree(base, target, ignore=shutil.ignore_patterns("bucket", "checkpoints"), dirs_exist_ok=True)
-    return target
-
-
 @pytest.mark.parametrize("point", [pytest.param(each, marks=[] if each in _IN_EVERY_RUN else pytest.mark.soak) for each in POINTS], ids=str)
-def test_killed_at_a_request(point: Point, s3: S3Server, on_s3: Spark, restarter: Restarter, tmp_path: Path) -> None:
+def test_killed_at_a_request(point: Point, s3: S3Server, restarter: Restarter, tmp_path: Path) -> None:
     source = tmp_path / "input"
     write_events(source, range(FILES - 1))
     base = in_bucket(s3, tmp_path / "killed")
-    crash = Crash(point.flush, "drained", spark=on_s3)
+    crash = Crash(point.flush, "drained", spark=spark_on(s3))
 
     def arm(group: int) -> None:
         kill = partial(os.killpg, group, signal.SIGKILL)
@@ -89,7 +57,7 @@ def test_killed_at_a_request(point: Point, s3: S3Server, on_s3: Spark, restarter
     crash.happen(source, base, arm)
     s3.proxy.fault = None
     write_events(source, [FILES - 1])
-    plain = copy_in_bucket(s3, base)
+    plain = copy_in_bucket(s3, base, "plain")
     _check_restart_with_the_agent(base, source, restarter)
     _check_plain_restart(plain, source, restarter)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spark_drain_agent.checkpoint.archive import note_archive
 from spark_drain_agent.checkpoint.fence import fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import LaunchOnce, archive_running_flush, copy_to_work, flush, flush_committed, log_flush
@@ -81,8 +80,6 @@ def complete(files: CheckpointFiles, journal: Journal, application: Application,
     if journal.step < JournalStep.FLUSHED:
         fence(files, journal)
         rows_after = _flush(files, journal, application)
-        if journal.checkpoint_policy == "Reseed":
-            note_archive(files, journal)
         journal = write_journal(files, journal.at(JournalStep.FLUSHED))
         reached("flushed")
     if journal.step < JournalStep.SEEDED:

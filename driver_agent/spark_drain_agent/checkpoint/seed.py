@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spark_drain_agent.checkpoint.archive import note_archive
 from spark_drain_agent.checkpoint.fence import return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, JOURNAL_FILE, Journal, JournalStep, write_journal
@@ -26,6 +27,7 @@ For every other one it takes the value of its oldest releases then, so those sta
 def seed(files: CheckpointFiles, journal: Journal) -> Journal:
     """Rewrite the logs for the next start; safe to repeat, and safe to stop anywhere because the fence still stands."""
     if journal.checkpoint_policy == "Reseed":
+        note_archive(files, journal)
         _reseed(files, journal)
     elif journal.checkpoint_policy == "Continue":
         _continue(files, journal)
