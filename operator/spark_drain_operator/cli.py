@@ -16,6 +16,7 @@ from spark_drain_operator.storage.access import NotServedError
 __all__ = ["OneLine", "main", "parse"]
 
 _ESCAPES = {code: chr(code).encode("unicode_escape").decode() for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
+_PACKAGES = ("kopf", "kubernetes", "yaml")
 _LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 
@@ -54,7 +55,16 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Na
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; with ``evacuate NODE`` clear a node instead."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except ModuleNotFoundError as error:
+        if error.name not in _PACKAGES:
+            raise
+        print(f"error: the package {error.name} is missing: install spark-drain[operator]", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["evacuate"]:
         from spark_drain_operator.maintenance.evacuate import main as evacuate
 

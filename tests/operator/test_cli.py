@@ -1,6 +1,10 @@
 """The command line."""
 
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from spark_drain_operator.cli import OneLine, parse
@@ -18,3 +22,13 @@ def test_a_message_is_one_line_of_the_log() -> None:
     forged = "no\n2026-01-01 00:00:00,000 ERROR forged \x1b[2J\u2028"
     record = logging.LogRecord("operator", logging.INFO, "", 0, "drain: %s", (forged,), None)
     assert OneLine("%(levelname)s %(message)s").format(record) == r"INFO drain: no\n2026-01-01 00:00:00,000 ERROR forged \x1b[2J\u2028"
+
+
+@pytest.mark.parametrize(("missing", "arguments"), [("kubernetes", ["evacuate", "node-1"]), ("kopf", ["--namespaces", "a"])])
+def test_without_the_operators_packages_there_is_one_line(tmp_path: Path, missing: str, arguments: list[str]) -> None:
+    """They are an extra of the package, and the command is there without it."""
+    (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError(\"No module named '{missing}'\", name='{missing}')\n")
+    command = [sys.executable, "-m", "spark_drain_operator", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert done.stderr == f"error: the package {missing} is missing: install spark-drain[operator]\n"
