@@ -115,6 +115,10 @@ class Drains:
         """Return one drain as ``drain show`` prints it."""
         return next(drain for drain in json.loads(self._command("show"))["drains"] if drain["uuid"] == drain_id)
 
+    def approve(self, drain_id: str) -> None:
+        """Have the plan of a drain carried out."""
+        self._command("approve", drain_id)
+
     def withdraw(self, drain_id: str) -> None:
         """Ask for a drain to be undone."""
         self._command("withdraw", drain_id)

@@ -49,6 +49,12 @@ class Request:
         return self._notification.approved
 
     @property
+    def only_planned(self) -> bool:
+        """Whether nothing may be touched: a plan is all that is asked for, or approval is awaited."""
+        execution = self._notification.options.get("execution")
+        return execution == "PlanOnly" or (execution == "AfterApproval" and not self.approved)
+
+    @property
     def withdrawn(self) -> bool:
         """Whether the notification says that the drain is not wanted any more."""
         return self._notification.withdrawn

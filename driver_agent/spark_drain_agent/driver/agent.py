@@ -70,7 +70,7 @@ class Agent:
         self._drain: Drain | None = None
         self._drain_lock = threading.RLock()
         self._malformed: set[str] = set()
-        self._placements = PlacementHandler(internals, channel.about(PLACEMENT), identity.run_id, lambda: self._drain_id)
+        self._placements = PlacementHandler(internals, channel.about(PLACEMENT), identity.run_id, lambda: self._carried_out)
         self._watch = Watch(channel, {DRAIN: self.consider, PLACEMENT: self._placements.consider})
         self._let_go = False
         self._drain_ended = monotonic()
@@ -285,9 +285,10 @@ class Agent:
         return self._drain
 
     @property
-    def _drain_id(self) -> str:
+    def _carried_out(self) -> str:
+        """The id of the drain under way, or ""; one that is only planned may wait for days, and changes nothing for executors."""
         drain = self._drain
-        return "" if drain is None else drain.drain_id
+        return "" if drain is None or drain.request.only_planned else drain.drain_id
 
     @property
     def keeps_driver(self) -> bool:

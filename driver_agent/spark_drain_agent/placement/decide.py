@@ -23,7 +23,7 @@ class Seen:
     unsupported
         Why no executor of this application can be replaced, or "".
     drain_id
-        The drain under way, or "".
+        The drain that is carried out, or "".
     registered
         Ids of the executors that have registered.
     pods
@@ -58,7 +58,7 @@ def refusal(request: PlacementRequest, seen: Seen) -> str:
     if seen.unsupported:
         return f"executors of this application cannot be replaced one by one: {seen.unsupported}"
     if seen.drain_id:
-        return f"drain {seen.drain_id} is under way: it ends every executor"
+        return f"drain {seen.drain_id} is under way, and comes first; ask again if the application runs on after it"
     pod = seen.pods.get(request.executor_id)
     if request.executor_id not in seen.registered or pod is None:
         known = ", ".join(sorted(seen.registered, key=lambda item: (len(item), item))) or "none"

@@ -39,7 +39,7 @@ class PlacementHandler:
     run_id
         ``spark.app.id`` of this run.
     drain_id
-        Returns the drain under way, or "": a drain wins.
+        Returns the drain that is carried out, or "": a drain wins.
     """
 
     def __init__(self, internals: SparkInternals, channel: Channel, run_id: str, drain_id: Callable[[], str]) -> None:

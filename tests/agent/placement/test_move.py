@@ -256,11 +256,24 @@ class TestObstacles:
         assert "unschedulable" in response.message
 
     def test_a_drain_wins(self, placed: Placed, two: dict[str, str]) -> None:
+        """From its approval on: while it is only planned, which may be for days, executors can be moved."""
+        drain_id = placed.drains.write("Stop", execution="AfterApproval")
+        placed.drains.reaches(drain_id, "Acknowledged", reason="AwaitingApproval", driver=placed.driver)
         placement_id = placed.request(min(two), "node-full")
         placed.reaches(placement_id, IN_PROGRESS)
-        drain_id = placed.drains.write("Stop", execution="AfterApproval")
+        placed.drains.approve(drain_id)
         assert f"drain {drain_id} has begun" in placed.reaches(placement_id, FAILED).message
         assert f"drain {drain_id} is under way" in placed.reaches(placed.request(min(two), "LAST_SEEN"), BAD_REQUEST).message
+        placed.drains.reaches(drain_id, "Drained", driver=placed.driver)
+        placed.drains.clean_up()
+        assert placed.driver.wait() == 0
+        placed.lose_driver()
+
+    def test_a_plan_is_in_nobodys_way(self, placed: Placed, two: dict[str, str]) -> None:
+        drain_id = placed.drains.write(execution="PlanOnly", stateLossPolicy="Accept")
+        placed.drains.reaches(drain_id, "Acknowledged", reason="Planned", driver=placed.driver)
+        executor, node = sorted(two.items())[0]
+        placed.reaches(placed.request(executor, other(node)), SUCCEEDED)
         placed.drains.withdraw(drain_id)
         placed.drains.reaches(drain_id, "Withdrawn", driver=placed.driver)
         placed.drains.clean_up()
