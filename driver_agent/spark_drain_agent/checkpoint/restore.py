@@ -47,6 +47,11 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
         raise RestoreError(f"drain {journal.drain_id} of {files.root} is undone already: start the version that was drained")
     if journal.step is not JournalStep.DONE:
         raise RestoreError(f"drain {journal.drain_id} of {files.root} is not finished: start the application under the agent to finish it")
+    if journal.checkpoint_policy == "Continue" and not journal.flushes:
+        raise RestoreError(
+            f"{files.root} had no state and no flush, so there is nothing to undo: start any version on the checkpoint as it is, it "
+            "goes on after the last batch"
+        )
     if journal.checkpoint_policy != "Reseed":
         raise RestoreError(
             f"drain {journal.drain_id} of {files.root} had checkpoint.policy {journal.checkpoint_policy!r}, and only a drain with "

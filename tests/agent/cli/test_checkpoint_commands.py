@@ -57,6 +57,16 @@ def test_a_checkpoint_that_was_never_drained(warm: Warm, tmp_path: Path, capsys:
     assert "no drain is under way" in capsys.readouterr().err
 
 
+def test_a_query_without_state_has_nothing_to_undo(warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = files_in(tmp_path)
+    files.write("metadata", JOURNAL.metadata)
+    write_journal(files, replace(JOURNAL, step=JournalStep.DONE, checkpoint_policy="Continue", flushes=False))
+    assert run("resume", [str(tmp_path), COMMANDS["resume"]]) == 1
+    said = capsys.readouterr().err
+    assert "had no state and no flush, so there is nothing to undo: start any version on the checkpoint as it is" in said
+    assert "the sink has seen" not in said
+
+
 @pytest.mark.parametrize("newest", [None, 10])
 def test_batches_that_are_given_up_are_named(warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixture[str], newest: int | None) -> None:
     """What they have written stays in the sink, also in one that replaces by batch id."""
