@@ -15,10 +15,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-__all__ = ["JSON_PATCH", "MERGE_PATCH", "ApiError", "ApiUnavailableError", "KubeClient", "WatchStream", "cluster_path", "objects_path"]
+__all__ = [
+    "FIELD_MANAGER",
+    "JSON_PATCH",
+    "MERGE_PATCH",
+    "ApiError",
+    "ApiUnavailableError",
+    "KubeClient",
+    "WatchStream",
+    "cluster_path",
+    "objects_path",
+]
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+
+FIELD_MANAGER = "spark-drain"
+"""User agent of each request, after which the API server names the manager of the fields that it has written."""
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 30.0
@@ -179,7 +192,7 @@ class KubeClient:
         return cls(configuration)
 
     def _headers(self, accept: str, content_type: str | None) -> dict[str, str]:
-        headers = {"Accept": accept, "User-Agent": "spark-drain"}
+        headers = {"Accept": accept, "User-Agent": FIELD_MANAGER}
         if content_type:
             headers["Content-Type"] = content_type
         with self._token_lock:  # the hook behind auth_settings re-reads a rotated token and is not thread-safe

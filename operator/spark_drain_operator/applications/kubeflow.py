@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
-from spark_drain_store.kube_client import ApiError
+from spark_drain_store.kube_client import FIELD_MANAGER, ApiError
 
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
 from spark_drain_operator.clock import read_time
@@ -64,6 +64,15 @@ def _changed(metadata: Mapping[str, Any]) -> datetime | None:
     return max(filter(None, times), default=None)
 
 
+def _suspended_by_others(metadata: Mapping[str, Any]) -> bool:
+    managers = [
+        item.get("manager")
+        for item in metadata.get("managedFields") or []
+        if "f:suspend" in ((item.get("fieldsV1") or {}).get("f:spec") or {})
+    ]
+    return any(manager != FIELD_MANAGER for manager in managers)
+
+
 def _said(value: Any) -> Any:
     """Return a value without what its operator's webhook adds and means nothing."""
     if isinstance(value, dict):
@@ -111,6 +120,7 @@ class KubeflowAdapter:
             activity=activity_of(state, suspend_requested=suspend),
             suspend_requested=suspend,
             drivers=drivers,
+            suspended_by_others=suspend and _suspended_by_others(body["metadata"]),
         )
 
     def owner_reference(self, application: Application) -> Mapping[str, Any]:
@@ -141,9 +151,9 @@ class KubeflowAdapter:
         if not self._set_suspend(namespace, application, wanted=True)["spec"].get("suspend"):
             raise SuspendNotStoredError(application.name)
 
-    def resume(self, namespace: str, application: Application) -> None:
+    def resume(self, namespace: str, application: Application) -> bool:
         """See `ApplicationAdapter.resume`."""
-        self._set_suspend(namespace, application, wanted=False)
+        return not self._set_suspend(namespace, application, wanted=False)["spec"].get("suspend")
 
     def _set_suspend(self, namespace: str, application: Application, *, wanted: bool) -> dict[str, Any]:
         def patch(version: str) -> dict[str, Any]:

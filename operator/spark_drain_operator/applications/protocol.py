@@ -69,6 +69,8 @@ class Application:
         Whether its spec says that no driver should run.
     drivers
         Driver pods, also ended ones, newest first.
+    suspended_by_others
+        Whether somebody else than this operator has suspended it, as far as its fields' managers tell.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Application:
     activity: Activity
     suspend_requested: bool
     drivers: tuple[DriverPod, ...]
+    suspended_by_others: bool = False
 
     @property
     def serving_driver(self) -> DriverPod | None:
@@ -140,8 +143,11 @@ class ApplicationAdapter(Protocol):
         """
         ...
 
-    def resume(self, namespace: str, application: Application) -> None:
-        """Let the application be started again, if its spec still is as it was observed; `ApiError` 409 where it is not."""
+    def resume(self, namespace: str, application: Application) -> bool:
+        """Let the application be started again, if its spec still is as it was observed; `ApiError` 409 where it is not.
+
+        Returns whether the server has stored that.
+        """
         ...
 
     def delete(self, namespace: str, application: Application) -> None:

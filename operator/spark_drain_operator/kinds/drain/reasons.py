@@ -105,6 +105,7 @@ class Reason(StrEnum):
     APPLICATION_SUSPENDED = "ApplicationSuspended"
     APPLICATION_DELETED = "ApplicationDeleted"
     APPLICATION_RESTARTED = "ApplicationRestarted"
+    APPLICATION_NOT_RESTARTED = "ApplicationNotRestarted"
     WAITING_FOR_REPORT = "WaitingForReport"
     SPEC_CHANGED = "SpecChanged"
     APPLICATION_RESUMED = "ApplicationResumed"
@@ -167,6 +168,7 @@ _MESSAGES: dict[str, str] = {
     Reason.APPLICATION_SUSPENDED: "the application is suspended and none of its pods runs",
     Reason.APPLICATION_DELETED: "the application is deleted and none of its pods is left",
     Reason.APPLICATION_RESTARTED: "what was drained has ended, and the application is started again",
+    Reason.APPLICATION_NOT_RESTARTED: "the application is not started again: {why}",
     Reason.WAITING_FOR_REPORT: (
         "drained; the driver was restarted, and the agent of run {run} (state {state}) has not repeated its final report yet: the "
         "application is scaled down when it has, or, without a result, when the PipelineDrain is deleted"

@@ -1,10 +1,20 @@
 """afterDrain Restart: the application is started again once nothing of it is left."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+from spark_drain_operator.engine.reconciler import Reconciler
+from spark_drain_operator.kinds.drain.kind import DrainKind
+from spark_drain_operator.settings import Settings
+from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState
+from spark_drain_store.kube_client import KubeClient
 
 from tests.operator.conftest import World, condition
-from tests.operator.scripted_kubeflow import BackgroundKubeflow
+from tests.operator.process import OperatorProcess
+from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
+from tests.support.apiserver import ApiServer
 
 pytestmark = pytest.mark.apiserver
 
@@ -80,3 +90,100 @@ def test_an_application_that_does_not_run_is_not_started(world: World) -> None:
     world.create_drain(mode="Stop", afterDrain="Restart", ifNotRunning="Succeed")
     world.await_phase("NothingToDrain")
     assert world.application.suspended
+
+
+def restart_reason(body: dict[str, Any]) -> str:
+    return str(condition(body, "ScaledDown")["reason"])  # type: ignore[index]
+
+
+def test_a_driver_that_has_ended_by_itself_is_not_said_to_be_started_again(own_world: World) -> None:
+    """kubeflow's operator starts an application in such a state only when its spec is changed."""
+    world = own_world
+    world.operator.start()
+    agent, drain_id = world.drain_at(DrainState.REPORTING, mode="Stop", afterDrain="Restart")
+    world.operator.kill()
+    agent.drained(drain_id)
+    world.application.end_pods()
+    world.application.set_state("FAILED")
+    world.operator.start()
+    body = world.await_phase("Drained")
+    assert restart_reason(body) == "ApplicationNotRestarted"
+    assert "the application is not started again: its driver had ended by itself (state FAILED)" in body["status"]["message"]
+    assert not world.application.suspended
+
+
+def test_what_somebody_else_has_suspended_is_not_started(world: World) -> None:
+    """In the middle of the drain; the agent gets done in the grace period of its pod."""
+    agent, drain_id = world.drain_at(DrainState.REPORTING, mode="Stop", afterDrain="Restart")
+    world.application.hold_pods()
+    patch = ["sparkapplications.sparkoperator.k8s.io", "app", "--type=merge", "--patch", '{"spec": {"suspend": true}}']
+    world.server.run_kubectl("patch", "-n", world.namespace, *patch)
+    world.application.set_state("SUSPENDED")
+    agent.drained(drain_id)
+    world.await_condition("ScaledDown", "WaitingForPods")
+    world.application.hold_pods(held=False)
+    world.application.end_pods()
+    body = world.await_phase("Drained")
+    assert restart_reason(body) == "ApplicationNotRestarted"
+    assert "somebody else has suspended it" in body["status"]["message"]
+    assert world.application.suspended
+
+
+@pytest.mark.parametrize(
+    ("fate", "reason"),
+    [
+        (lambda application: application.change(image="next"), "ApplicationNotRestarted"),
+        (lambda application: application.delete(), "ApplicationDeleted"),
+    ],
+    ids=["changed", "deleted"],
+)
+def test_what_becomes_of_it_before_it_is_started_again_is_told(
+    api_server: ApiServer, namespace: str, fate: Callable[[ScriptedApplication], None], reason: str
+) -> None:
+    world, reconciler = suspended(api_server, namespace, api_server.client)
+    for _ in range(2):
+        reconciler.reconcile(namespace, "drain")
+        if world.drain()["status"]["scaleDown"].get("restartGeneration"):
+            break
+    fate(world.application)
+    for _ in range(3):
+        reconciler.reconcile(namespace, "drain")
+    body = world.drain()
+    assert body["status"]["phase"] == "Drained"
+    assert restart_reason(body) == reason
+    assert "started again;" not in body["status"]["message"]
+
+
+class Kept(KubeClient):
+    """A webhook decides which applications run."""
+
+    def request(self, method: str, path: str, **details: Any) -> dict[str, Any]:
+        if method == "PATCH" and "/sparkapplications/" in path:
+            details["body"]["spec"]["suspend"] = True
+        return super().request(method, path, **details)
+
+
+def test_a_suspension_that_a_webhook_keeps_is_told(api_server: ApiServer, namespace: str) -> None:
+    client = Kept.from_kubeconfig(str(api_server.kubeconfig))
+    world, reconciler = suspended(api_server, namespace, client)
+    for _ in range(4):
+        reconciler.reconcile(namespace, "drain")
+    assert world.application.suspended
+    assert restart_reason(world.drain()) == "ApplicationNotRestarted"
+    client.close()
+
+
+def suspended(api_server: ApiServer, namespace: str, client: KubeClient) -> tuple[World, Reconciler[Any, Any, Any]]:
+    """Return a world whose drained application is suspended, and the operator, which has not seen that its pods are gone."""
+    application = ScriptedApplication(api_server.client, namespace)
+    world = World(api_server, namespace, OperatorProcess({}, "", log=None), application)  # type: ignore[arg-type]
+    cluster = Cluster.over(client)
+    reconciler = Reconciler(DrainKind(cluster, Settings()), cluster)
+    agent = world.run_application()
+    drain_id = world.create_drain(mode="Stop", afterDrain="Restart")
+    reconciler.reconcile(namespace, "drain")
+    agent.drain(drain_id)
+    for _ in range(3):
+        reconciler.reconcile(namespace, "drain")
+    application.obey_suspend()
+    return world, reconciler

@@ -36,4 +36,8 @@ def run(drain: DrainPass) -> Outcome:
         outcome = restart.run(drain)
     if outcome != DONE:
         return outcome
-    return Ended(replace(ending, message=f"{ending.message}; {message_of(Reason.APPLICATION_RESUMED)}") if drain.replaced else ending)
+    scaled_down = drain.status.conditions.get(ConditionType.SCALED_DOWN)
+    told = message_of(Reason.APPLICATION_RESUMED) if drain.replaced else ""
+    if scaled_down is not None and scaled_down.reason == Reason.APPLICATION_NOT_RESTARTED:
+        told = scaled_down.message
+    return Ended(replace(ending, message=f"{ending.message}; {told}") if told else ending)

@@ -28,5 +28,5 @@ def run(drain: DrainPass) -> Ended:
         Phase.DRAINED,
         Phase.DRAINED,
         f"{numbers.get('queries', '0/0')} queries and {numbers.get('executors', '0/0')} executors drained; "
-        f"{_DONE[Reason(scaled_down.reason)]}; {offsets}",
+        f"{_DONE.get(Reason(scaled_down.reason), scaled_down.message)}; {offsets}",
     )
