@@ -161,6 +161,8 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     status.withdrawal, status.withdrawal_time = wish, status.withdrawal_time or now
     if status.forced and status.scale_down_time is None:
         return given_up(spec, status, deleted=deleted)
+    if status.forced and spec.after_drain == "Restart" and not deleted:
+        return None  # it is to be started again
     return wish if now >= give_up_at(spec, status.withdrawal_time) else None
 
 

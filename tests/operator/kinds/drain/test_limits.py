@@ -166,6 +166,13 @@ def test_what_was_drained_in_time_is_not_overdue(done: float, waits: bool) -> No
 FORCED = Ending(Phase.FORCE_STOPPED, "DeadlineExceeded", "not finished in time")
 
 
+@pytest.mark.parametrize(("deleted", "phase"), [(False, None), (True, "ForceStopped")])
+def test_what_was_stopped_by_force_waits_until_it_can_be_started_again(deleted: bool, phase: str | None) -> None:
+    known = status(**BEGUN, withdrawal=FORCED, withdrawal_time=at(-600), scale_down_time=at(-600))
+    ending = limits.overdue(spec(timeout=50, on_timeout="ForceStop", after_drain="Restart"), known, None, deleted=deleted)
+    assert (ending.phase if ending is not None else None) == phase
+
+
 @pytest.mark.parametrize(
     ("known", "deleted", "phase"),
     [
