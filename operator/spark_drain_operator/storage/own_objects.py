@@ -65,6 +65,13 @@ class OwnObjects:
                 return None
             raise
 
+    def confirm(self, body: Mapping[str, Any]) -> None:
+        """Raise `ApiError` 409 where an object is not as it was read any more: another operator may have ended it."""
+        metadata = body["metadata"]
+        found = self.get(metadata["namespace"], metadata["name"])
+        if found is None or found["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            raise ApiError(409, "Conflict", f"{self._resource.kind} {metadata['name']!r} has been changed since it was read")
+
     def of_application(self, namespace: str, application: str) -> list[dict[str, Any]]:
         """Return all objects that refer to the application of that name, of whatever kind."""
         query = {"fieldSelector": f"spec.applicationRef.name={application}"}

@@ -183,6 +183,7 @@ def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool, complete: bool)
     if rebind and old is not None:
         messages.write(replace(old, run_id=driver.run_id, attempt=old.attempt + 1))
         return
+    drain.cluster.objects(RESOURCE).confirm(drain.body)
     messages.write(
         DrainNotification(
             drain_id=drain.drain_id,

@@ -12,6 +12,7 @@ from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.limits import PATIENCE_SECONDS
 from spark_drain_operator.kinds.drain.observation import ACTS_WITHIN_SECONDS, DrainPass
 from spark_drain_operator.kinds.drain.reasons import SPEC_PERHAPS_CHANGED, ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.kinds.drain.steps.request import removed
 from spark_drain_operator.storage.pods import PodName
 
@@ -110,6 +111,7 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
         assert application is not None
         if drain.notification is None and not application.deleted:  # nothing holds the driver
             return removed(drain) if status.scale_down_time is None else _resumed(drain)
+        drain.cluster.objects(RESOURCE).confirm(drain.body)  # after the application was seen, which may be a later run by now
         if action is Action.DELETE:
             drain.adapter.delete(drain.namespace, application)
         else:

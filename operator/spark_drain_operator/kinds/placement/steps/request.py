@@ -8,6 +8,7 @@ from spark_drain_store.placement_messages import PlacementRequest, UnsupportedDe
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.placement.observation import PlacementPass
 from spark_drain_operator.kinds.placement.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.placement.resource import RESOURCE
 
 __all__ = ["run"]
 
@@ -66,6 +67,7 @@ def _write(placement: PlacementPass) -> Outcome:
     if not owners.complete:
         created = placement.cluster.channels.ensure(placement.namespace, ref.kind, ref.name, placement.adapter.owner_reference(application))
         placement.requests_version = placement.requests_version or created
+    placement.cluster.objects(RESOURCE).confirm(placement.body)
     placement.write(request)
     _forget_old_responses(placement)
     return run(placement)
