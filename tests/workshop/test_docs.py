@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -74,3 +75,11 @@ def test_the_least_python_is_that_of_the_package() -> None:
     required = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
     assert required
     assert said(r"Python (\d+\.\d+) or newer") == {required[1]}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/*.yaml")), ids=lambda path: path.name)
+def test_an_example_that_cannot_be_applied_says_so(path: Path) -> None:
+    """`kubectl apply` refuses a name that the API server is to generate."""
+    text = path.read_text()
+    generated = any("generateName" in body["metadata"] for body in yaml.safe_load_all(text))
+    assert (f"kubectl create -f {path.name}" in text) is generated
