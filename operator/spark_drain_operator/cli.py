@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from spark_drain_store.kube_client import ApiUnavailableError
 
+from spark_drain_operator.one_line import one_line
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage.access import NotServedError
 
 __all__ = ["OneLine", "main", "parse"]
 
-_ESCAPES = {code: chr(code).encode("unicode_escape").decode() for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
 _PACKAGES = ("kopf", "kubernetes", "yaml")
 _LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
@@ -25,7 +25,7 @@ class OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
         """See `logging.Formatter.formatMessage`; a traceback follows later."""
-        return super().formatMessage(record).translate(_ESCAPES)
+        return one_line(super().formatMessage(record))
 
 
 def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Namespace]:

@@ -29,6 +29,8 @@ class Attempt:
         What it moves.
     finished, succeeded, message, completion_time
         How and when it ended, if it has.
+    earlier
+        Whether it had ended before the command was started, and what was in the way may be gone since.
     """
 
     namespace: str
@@ -40,6 +42,12 @@ class Attempt:
     succeeded: bool = False
     message: str = ""
     completion_time: datetime | None = None
+    earlier: bool = False
+
+    @property
+    def restarts(self) -> bool:
+        """Whether it restarts its application."""
+        return self.kind == "PipelineDrain"
 
 
 @dataclass(frozen=True)
@@ -52,12 +60,15 @@ class Decision:
         Pods to move now, each with the number of the attempt, from 1.
     left_alone
         Pods of applications that have not opted in.
+    came_back
+        Drivers that were restarted, and started on the node again.
     over
         Whether nothing is left that could be waited for.
     """
 
     start: tuple[tuple[PodOnNode, int], ...]
     left_alone: tuple[PodOnNode, ...]
+    came_back: tuple[PodOnNode, ...]
     over: bool
 
 
@@ -85,25 +96,30 @@ def decide(
     known = list(attempts)
     busy = {(item.namespace, item.application) for item in known if not item.finished}
     restarting = {(pod.namespace, pod.application) for pod in pods if pod.role is Role.DRIVER}
+    restarted = {(item.namespace, item.application, item.pod_uid) for item in known if item.restarts and item.finished and not item.earlier}
     start: list[tuple[PodOnNode, int]] = []
     left_alone: list[PodOnNode] = []
+    came_back: list[PodOnNode] = []
     waiting = False
     for pod in sorted(pods, key=lambda item: (item.namespace, item.application, item.role, item.name)):
         application = (pod.namespace, pod.application)
-        own = [item for item in known if item.pod_uid == pod.uid]
+        own = [item for item in known if (item.namespace, item.pod_uid) == (pod.namespace, pod.uid)]
+        tried = [item for item in own if not item.earlier]
         if application not in opted_in:
             left_alone.append(pod)
         elif pod.role is Role.EXECUTOR and application in restarting:
             continue  # it goes, or stays, with its driver
-        elif pod.terminating or any(not item.finished or item.succeeded for item in own):
+        elif pod.role is Role.DRIVER and any(restart[:2] == application and restart[2] != pod.uid for restart in restarted):
+            came_back.append(pod)
+        elif pod.terminating or any(not item.finished or item.succeeded for item in tried):
             waiting = True
-        elif len(own) >= ATTEMPTS:
+        elif len(tried) >= ATTEMPTS:
             continue
-        elif any(item.completion_time is not None and now < later(item.completion_time, _RETRY_SECONDS) for item in own):
+        elif any(item.completion_time is not None and now < later(item.completion_time, _RETRY_SECONDS) for item in tried):
             waiting = True
         elif application in busy or len(busy) < at_once:
             busy.add(application)
             start.append((pod, len(own) + 1))
         else:
             waiting = True
-    return Decision(tuple(start), tuple(left_alone), over=not start and not waiting)
+    return Decision(tuple(start), tuple(left_alone), tuple(came_back), over=not start and not waiting)

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient
 
@@ -15,6 +16,7 @@ from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
 from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
 from spark_drain_operator.maintenance.decide import Attempt, decide
 from spark_drain_operator.maintenance.objects import NODE_LABEL, attempt_of, object_for
+from spark_drain_operator.one_line import one_line
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.nodes import PodOnNode
 from spark_drain_operator.storage.own_objects import GROUP
@@ -61,6 +63,8 @@ class Evacuation:
         self._at_once = at_once
         self._say = say
         self._told: set[str] = set()
+        self._earlier: set[tuple[str, str, str]] | None = None
+        self._refused: list[Attempt] = []
 
     def run(self, seconds: int) -> bool:
         """Move what is there until nothing can be waited for any more; return whether the node is clear."""
@@ -86,10 +90,15 @@ class Evacuation:
         if not pods:
             self._say(f"node {self._node} is clear of Spark's pods")
             return True
-        decision = decide(pods, attempts, self._opted_in(pods), at_once=self._at_once, now=now())
+        decision = decide(pods, [*attempts, *self._refused], self._opted_in(pods), at_once=self._at_once, now=now())
         for pod in decision.left_alone:
             self._tell(pod.uid, f'{_said(pod)}: left alone, SparkApplication {pod.application!r} has no annotation {OPT_IN}: "true"')
+        for pod in decision.came_back:
+            self._tell(pod.uid, f"{_said(pod)}: left alone, it was restarted and started on the node again: does it tolerate every taint?")
         if decision.over or seconds_left <= 0:
+            for attempt in attempts:
+                if not attempt.finished:
+                    self._say(f"{attempt.kind} {attempt.name}: has not ended: {attempt.message or 'no operator has looked at it'}")
             names = ", ".join(_said(pod) for pod in pods)
             self._say(f"node {self._node} is not clear: {names}. {_COST}")
             return False
@@ -100,13 +109,22 @@ class Evacuation:
     def _start(self, pod: PodOnNode, number: int, seconds_left: int) -> None:
         body = object_for(pod, self._node_uid, number, seconds_left)
         resource = DRAINS if body["kind"] == DRAINS.kind else PLACEMENTS
-        self._cluster.objects(resource).create(body)
+        try:
+            self._cluster.objects(resource).create(body)
+        except ApiError as error:
+            self._tell(f"refused {pod.uid}", f"{_said(pod)}: cannot be moved: {error}")
+            refused = Attempt(pod.namespace, "", resource.kind, pod.application, pod.uid, finished=True, completion_time=now())
+            self._refused.append(refused)
+            return
         what = "its application is restarted" if resource is DRAINS else "another executor takes its place"
         self._say(f"{_said(pod)}: {what}, {body['kind']} {body['metadata']['name']}")
 
     def _attempts(self) -> list[Attempt]:
         label = f"{NODE_LABEL}={self._node_uid}"
-        return [attempt_of(kind, body) for kind in (DRAINS, PLACEMENTS) for body in self._cluster.objects(kind).labelled(label)]
+        found = [attempt_of(kind, body) for kind in (DRAINS, PLACEMENTS) for body in self._cluster.objects(kind).labelled(label)]
+        if self._earlier is None:
+            self._earlier = {(item.kind, item.namespace, item.name) for item in found if item.finished}
+        return [replace(item, earlier=(item.kind, item.namespace, item.name) in self._earlier) for item in found]
 
     def _opted_in(self, pods: Sequence[PodOnNode]) -> set[tuple[str, str]]:
         found: set[tuple[str, str]] = set()
@@ -119,7 +137,7 @@ class Evacuation:
 
     def _tell_ends(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
-            if attempt.finished:
+            if attempt.finished and not attempt.earlier:
                 ended = "done" if attempt.succeeded else "failed"
                 self._tell(
                     f"{attempt.namespace}/{attempt.kind}/{attempt.name}", f"{attempt.kind} {attempt.name}: {ended}: {attempt.message}"
@@ -175,4 +193,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    print(one_line(line), flush=True)

@@ -48,7 +48,10 @@ def object_for(pod: PodOnNode, node_uid: str, number: int, seconds_left: int) ->
             "timeoutSeconds": left - margin,
             "onTimeout": "ForceStop",
             "ifNotRunning": "Succeed",
+            "expirationSeconds": left,
         }
+        if pod.run_id:  # the next run, of a driver that is lost, is elsewhere
+            spec["runId"] = pod.run_id
     else:
         spec |= {"podName": pod.name, "destination": {"type": "AnyOther"}, "expirationSeconds": min(left, _EXPIRATION_SECONDS)}
     return {

@@ -35,6 +35,8 @@ class PodOnNode:
         Driver or executor.
     terminating
         Whether it is being deleted.
+    run_id
+        Label ``spark-app-selector``: its run's ``spark.app.id``.
     """
 
     namespace: str
@@ -43,6 +45,7 @@ class PodOnNode:
     application: str
     role: Role
     terminating: bool = False
+    run_id: str = ""
 
 
 class Nodes:
@@ -78,6 +81,7 @@ class Nodes:
                 application=metadata["labels"][_APP_LABEL],
                 role=Role(metadata["labels"]["spark-role"]),
                 terminating=bool(metadata.get("deletionTimestamp")),
+                run_id=metadata["labels"].get("spark-app-selector", ""),
             )
             for metadata in metadata_of(self._client, cluster_path("v1", "pods"), query)
         )

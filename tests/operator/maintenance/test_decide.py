@@ -17,6 +17,8 @@ OPTED = {("team", "a"), ("team", "b")}
 MOVING = Attempt("team", "a-off-1", "ExecutorPlacement", "a", "uid-a1")
 MOVED = replace(MOVING, finished=True, succeeded=True)
 FAILED = replace(MOVING, finished=True, completion_time=NOW - timedelta(seconds=60))
+EARLIER = replace(FAILED, earlier=True)
+RESTARTED = Attempt("team", "a-off-1", "PipelineDrain", "a", "uid-before", finished=True, succeeded=True)
 JUST_FAILED = replace(FAILED, completion_time=NOW - timedelta(seconds=10))
 
 
@@ -31,6 +33,11 @@ JUST_FAILED = replace(FAILED, completion_time=NOW - timedelta(seconds=10))
         pytest.param([A1], [FAILED], {"a-exec-1": 2}, False, id="tried again"),
         pytest.param([A1], [JUST_FAILED], {}, False, id="not tried again at once: what was in the way may still be there"),
         pytest.param([A1], [FAILED] * ATTEMPTS, {}, True, id="given up"),
+        pytest.param([A1], [EARLIER] * ATTEMPTS, {"a-exec-1": 4}, False, id="an earlier command has given up"),
+        pytest.param([A1], [replace(MOVED, namespace="other")], {"a-exec-1": 1}, False, id="what another namespace says of it"),
+        pytest.param([A_DRIVER, A1], [RESTARTED], {}, True, id="it came back: it tolerates that the node is cordoned"),
+        pytest.param([A_DRIVER], [replace(RESTARTED, earlier=True)], {"a-driver": 1}, False, id="it was restarted by an earlier command"),
+        pytest.param([A_DRIVER], [replace(RESTARTED, pod_uid="uid-a")], {}, False, id="restarted, and its pod is not gone yet"),
         pytest.param([A1, A2], [FAILED] * ATTEMPTS, {"a-exec-2": 1}, False, id="one is given up, and the other is not"),
         pytest.param([A1, B1], [], {"a-exec-1": 1}, False, id="one application at a time"),
         pytest.param([A2, B1], [MOVING], {"a-exec-2": 1}, False, id="the limit is of applications"),
@@ -43,6 +50,10 @@ def test_what_is_started(pods: list[PodOnNode], attempts: list[Attempt], start: 
     decision = decide(pods, attempts, OPTED, at_once=1, now=NOW)
     assert {pod.name: number for pod, number in decision.start} == start
     assert decision.over == over
+
+
+def test_what_comes_back_is_named() -> None:
+    assert decide([A_DRIVER, A1], [RESTARTED], OPTED, at_once=1, now=NOW).came_back == (A_DRIVER,)
 
 
 def test_what_is_left_alone_is_named() -> None:

@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 from spark_drain_operator.maintenance.evacuate import Evacuation
+from spark_drain_operator.maintenance.objects import object_for
 from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState, kube_client
 from spark_drain_store.kube_client import ApiError, KubeClient
 
 from tests.operator.conftest import World
 from tests.operator.process import without_proxy
-from tests.operator.scripted_kubeflow import BackgroundKubeflow
-from tests.support.apiserver import DRAINS, ROOT, service_account
+from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
+from tests.support.apiserver import DRAINS, ROOT, drain_body, service_account
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -132,6 +133,73 @@ def test_a_driver_that_cannot_be_stopped_is_stopped_in_mid_batch_before_the_time
     (name,) = drains(world)
     world.await_phase("ForceStopped", name)
     assert not world.application.suspended
+
+
+def test_a_drain_that_nobody_has_begun_in_time_never_begins(world: World, node: str) -> None:
+    """As where the operator is away, or the next run of a lost driver is on another node already."""
+    world.run_application()
+    world.application.bind_pods(node)
+    (pod,) = (pod for pod in Cluster.over(world.client).nodes.spark_pods(node) if pod.role == "driver")
+    spec = object_for(pod, "uid", 1, 600)["spec"]
+    assert spec["expirationSeconds"] == 600
+    assert spec["runId"] == "spark-one"
+
+
+FROZEN = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: {name}}}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{{apiGroups: [sparkdrain.io], apiVersions: [v1alpha1], operations: [CREATE], resources: ["*"]}}]
+  matchConditions: [{{name: there, expression: "request.namespace == '{name}'"}}]
+  validations: [{{expression: "false", message: "change freeze"}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: {name}}}
+spec: {{policyName: {name}, validationActions: [Deny]}}
+"""
+
+
+def test_a_namespace_that_refuses_does_not_hold_up_the_others(world: World, node: str, namespace: str) -> None:
+    agent = world.run_application()
+    refusing = ScriptedApplication(world.client, namespace)
+    refusing.create().start("spark-other")
+    for application in (world.application, refusing):
+        application.bind_pods(node)
+        application.annotate(evacuate="true")
+    policy = FROZEN.format(name=namespace)
+    world.server.run_kubectl("apply", "-f", "-", text=policy)
+
+    def refuses() -> bool:
+        try:
+            world.client.request("POST", DRAINS.format(namespace), query={"dryRun": "All"}, body=drain_body())
+        except ApiError:
+            return True
+        return False
+
+    eventually(refuses, what="the policy is in force")
+    command = evacuate(world, node, "--within", "8s", "--at-once", "1")
+    agent.report(agent.await_notification().drain_id, DrainState.REJECTED, message="\x1b[2Jno\nnode is clear")
+    said, _ = command.communicate(timeout=60)
+    world.server.run_kubectl("delete", "-f", "-", text=policy)
+    assert command.returncode == 1
+    assert f"driver {namespace}/app-driver: cannot be moved: 422" in said
+    assert "change freeze" in said
+    assert "failed: \\x1b[2Jno\\nnode is clear\n" in said, "what an agent says is one line, without escape sequences"
+
+
+def test_what_nobody_has_answered_is_named(own_world: World, node: str) -> None:
+    own_world.run_application()
+    own_world.application.bind_pods(node)
+    own_world.application.annotate(evacuate="true")
+    command = evacuate(own_world, node, "--within", "3s")
+    said, _ = command.communicate(timeout=30)
+    assert command.returncode == 1
+    (name,) = drains(own_world)
+    assert f"PipelineDrain {name}: has not ended: " in said
 
 
 class Away(KubeClient):
