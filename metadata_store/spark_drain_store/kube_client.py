@@ -238,7 +238,7 @@ class KubeClient:
         ApiError
             The server refused.
         ApiUnavailableError
-            No answer, or 429 or 5xx.
+            No answer, one that is no JSON object, as that of a proxy, or 429 or 5xx.
         """
         from urllib3.exceptions import HTTPError
 
@@ -291,6 +291,8 @@ def _answer(status: int, text: bytes) -> dict[str, Any]:
     except ValueError:
         loaded = {}
     content = loaded if isinstance(loaded, dict) else {}
+    if status < 300 and not content:  # an empty list would say that there are no pods
+        raise ApiUnavailableError(f"the answer {status} is not one of the Kubernetes API: {text[:200].decode(errors='replace')}", status)
     if status < 300:
         return content
     message = str(content.get("message") or text[:200].decode(errors="replace"))
