@@ -29,7 +29,7 @@ from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionE
 from spark_drain_agent.queries.freeze import FrozenQuery, terminate
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.live_query import LiveQuery
-from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
+from spark_drain_agent.user_code.batch_marks import marked
 
 __all__ = ["CommittedQuery", "DrainUndoneError"]
 
@@ -153,8 +153,8 @@ class CommittedQuery:
         if journal is None and is_fence(checkpoint.metadata):
             raise MalformedJournalError.missing(files.root)
         if journal is None or journal.drain_id != self._drain_id or never_fenced(files, journal):
-            with marked(tracked.internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
-                settle(files, lambda folder: tracked.internals.launch_once_at(tracked.captured, folder))
+            with marked(tracked.internals.context, tracked.local_properties()):
+                settle(files, lambda folder: tracked.internals.launch_once_at(tracked.as_started(), folder))
             journal = self._begin(tell)
         if journal is None:
             self._export_kept(checkpoint)

@@ -10,7 +10,7 @@ from spark_drain_agent.queries.freeze import FrozenQuery, QueryEndedError, freez
 from spark_drain_agent.queries.real_time import pause
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.sources import sources_without_end
-from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
+from spark_drain_agent.user_code.batch_marks import marked
 
 __all__ = ["follow"]
 
@@ -55,8 +55,8 @@ def _read_available(tracked: TrackedQuery, checkpoint: Checkpoint, *, bounded: b
         else:
             terminate(tracked.live, checkpoint)
     try:
-        with marked(tracked.internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
-            tracked.internals.launch_available_at(tracked.captured, checkpoint.files.root).awaitTermination()
+        with marked(tracked.internals.context, tracked.local_properties()):
+            tracked.internals.launch_available_at(tracked.as_started(), checkpoint.files.root).awaitTermination()
     except Exception as error:
         raise FlushError(f"reading the last records of the queries that it depends on failed: {error}") from error
 

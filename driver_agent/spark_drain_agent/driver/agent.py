@@ -171,6 +171,7 @@ class Agent:
                     query = self._start(tracked, start_now)
                 self.held.forget_stand_ins()
                 return query
+        tracked.keep_session()
         drain = self._drain
         if drain is not None and drain.forward:
             drain.offer(tracked)

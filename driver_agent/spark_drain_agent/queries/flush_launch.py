@@ -13,7 +13,7 @@ from spark_drain_agent.checkpoint.state_export import export_state
 from spark_drain_agent.planning.plan import side_output_mode
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.sinks import discard_once_at, write_once_at
-from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY, GENERATION_PROPERTY, marked
+from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY, marked
 
 __all__ = ["RecoveryNeedsPreviousVersionError", "application", "give_up_command"]
 
@@ -24,9 +24,10 @@ class RecoveryNeedsPreviousVersionError(Exception):
 
 def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], StreamingQuery]:
     """Return what runs the flush batch of a query on a checkpoint, marked as a drain pane, into the sink that was asked for."""
-    internals, captured = tracked.internals, tracked.captured
+    internals = tracked.internals
 
     def launch(checkpoint: str) -> StreamingQuery:
+        captured = tracked.as_started()
         if journal.windows == "SideOutput":
             mode = side_output_mode(tracked.facts())
             return write_once_at(
@@ -37,7 +38,7 @@ def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], Stream
         return internals.launch_once_at(captured, checkpoint)
 
     def launch_once(checkpoint: str) -> StreamingQuery:
-        with marked(internals.context, {DRAIN_PANE_PROPERTY: "true", GENERATION_PROPERTY: str(tracked.generation())}):
+        with marked(internals.context, {**tracked.local_properties(), DRAIN_PANE_PROPERTY: "true"}):
             return launch(checkpoint)
 
     return launch_once

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_store import DrainOptions
@@ -24,6 +25,7 @@ from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
 from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
+from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY
 
 __all__ = ["SAME_VERSION_CONF", "VERSION_CONF", "TrackedQuery"]
 
@@ -59,6 +61,7 @@ class TrackedQuery:
     """Whether the application asked, after the query's end, to be told no more of such."""
     refused: bool = field(default=False, init=False)
     """Whether Spark has answered its start with an exception, and nothing of it runs."""
+    _session: Any = field(default=None, init=False)
     _temporary: bool = field(default=False, init=False)
     _deleted_at_end: bool = field(default=False, init=False)
 
@@ -105,6 +108,22 @@ class TrackedQuery:
         """The running query's execution."""
         assert self.query is not None
         return self.internals.live(self.query)
+
+    def keep_session(self) -> None:
+        """Keep the session as it is now, for a query that is started later."""
+        self._session = self.internals.cloned_session()
+
+    def as_started(self) -> CapturedWriter:
+        """Return the writer in a session as it was at the start: the application may have changed confs, schema or views since."""
+        if self.query is not None:
+            self._session = self.live.session
+        elif self._session is None:
+            self.keep_session()
+        return self.internals.in_session(self.captured, self._session)
+
+    def local_properties(self) -> dict[str, str]:
+        """Return what a query inherits from the thread that starts it, and its generation."""
+        return {**dict(self.captured.local_properties), GENERATION_PROPERTY: str(self.generation())}
 
     def keep_temporary_checkpoint(self) -> None:
         """Let the checkpoint that Spark chose outlive the query, so that the flush finds it."""

@@ -58,6 +58,11 @@ class LiveQuery:
         finally:
             lock.unlock()
 
+    @property
+    def session(self) -> Any:
+        """The JVM session that the query has of its own: the application's as it was at the start."""
+        return self._execution.sparkSessionForStream()
+
     def waits_for_lock_in(self, methods: Sequence[str]) -> str:
         """Return the innermost of these methods of ``MicroBatchExecution`` that waits for the lock; "" where its thread does not wait.
 

@@ -10,6 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,7 +24,7 @@ from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSpark
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
-from spark_drain_agent.spark_internals.relaunch import relaunching
+from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
 from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -41,6 +42,7 @@ _EXECUTOR_ID, _LOG_URL = "SPARK_EXECUTOR_ID", "SPARK_LOG_URL_STDOUT"
 _POLL_SECONDS = 0.02
 _CONNECT_SECONDS = 1.0
 _PARENT = os.getppid()
+_DATASETS = ("org.apache.spark.sql.classic.Dataset", "org.apache.spark.sql.Dataset")
 _SESSIONS = ("org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.SparkSession")
 
 
@@ -211,7 +213,24 @@ class SparkInternals:
         if dataset is None or not {"extraOptions", "trigger", "outputMode", "source"} <= fields.keys():
             raise UnsupportedSparkError(f"the DataStreamWriter of Spark {self.spark_version} is not known: {sorted(fields)}")
         confs = tuple(str(self.session.conf.get(name)) for name in _VALUE_CONFS)
-        return CapturedWriter(dataset, fields, launch, writer._sq, path, table, sink_code(self, fields), confs)
+        return CapturedWriter(dataset, fields, launch, writer._sq, path, table, sink_code(self, fields), confs, self._local_properties())
+
+    def _local_properties(self) -> tuple[tuple[str, str], ...]:
+        """Return the local properties of the calling thread, which those that it starts inherit."""
+        properties = self.context._jsc.sc().getLocalProperties()
+        return tuple((str(name), str(properties.getProperty(name))) for name in properties.stringPropertyNames())
+
+    def cloned_session(self) -> Any:
+        """Return a JVM session with the confs, schema, views and functions that this one has now, as a query has them from its start."""
+        cloned = self._jsession.cloneSession()
+        cloned.sessionState().catalog()  # schema and views are copied when they are first asked for
+        return cloned
+
+    def in_session(self, captured: CapturedWriter, session: Any) -> CapturedWriter:
+        """Return a writer for a start in a JVM session that is not the application's."""
+        prepare_relaunch(session, self._jsession)
+        plan = captured.dataset.queryExecution().analyzed()
+        return replace(captured, dataset=self.first_class(_DATASETS).ofRows(session, plan))
 
     def _full_name(self, table: str) -> str:
         """Return a table's name with catalog and schema, found as Spark finds them."""
@@ -246,7 +265,7 @@ class SparkInternals:
                 field.setAccessible(True)
                 field.set(jwriter, captured.fields[str(field.getName())])
         jwriter = jwriter.option("checkpointLocation", checkpoint).trigger(trigger)
-        with relaunching(self.first_class(_SESSIONS), self._jsession):
+        with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):
             query = captured.python_query(captured.launch(jwriter))
             live = self.live(query)
             while live.thread_alive and not live.initialized:  # its sources are made by its own thread

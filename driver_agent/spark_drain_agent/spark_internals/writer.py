@@ -31,6 +31,8 @@ class CapturedWriter:
         Digest of the Python code that the sink calls, "" where it calls none.
     confs
         What texts become as times and numbers depends on these values.
+    local_properties
+        Of the thread that started it, which the query inherits.
     """
 
     dataset: Any
@@ -41,6 +43,7 @@ class CapturedWriter:
     table: str | None = None
     code: str = ""
     confs: tuple[str, ...] = ()
+    local_properties: tuple[tuple[str, str], ...] = ()
 
     @property
     def source(self) -> str:
