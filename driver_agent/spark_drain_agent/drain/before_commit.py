@@ -212,10 +212,12 @@ class BeforeCommit:
                 known = self._known()
                 with self._reporter.timed("freeze"):
                     planned = self._plan(options)  # queries may have come and gone while approval was awaited, and come and go still
-                    settled = self._freeze(planned)
+                    settled = self._freeze(planned, thaw=not called_back)
                 if not settled:
                     self._check_replaceable(options)
                     continue
+                if self._known() != known and not called_back:
+                    continue  # what was started meanwhile may run long, and until then the others read on
                 reached("settled")
                 if not called_back:  # what a callback starts is frozen as well, and it is not called for that again
                     with self._reporter.timed("callbacks"):
@@ -278,14 +280,21 @@ class BeforeCommit:
                 f"the application stopped {', '.join(stopped)} while it was being drained; the other queries run on",
             )
 
-    def _freeze(self, planned: _Planned) -> bool:
-        """Take the sources away and wait until nothing is in flight; False when the application has stopped a query meanwhile."""
+    def _freeze(self, planned: _Planned, *, thaw: bool) -> bool:
+        """Take the sources away and wait until nothing is in flight; False when the application has stopped a query meanwhile.
+
+        Bounded queries run to their ends, and those in real-time mode end their batches, by themselves; until then the others read on.
+        Where ``thaw`` allows it, those that were frozen before another bounded one was started get their sources back.
+        """
         self._reporter.change(state=DrainState.STOPPING, reason="", message="", queries=planned.reports)
         first = [target for target in planned.targets if not target.dependent]  # the others read on until those are drained
         self._thaw([target for target in planned.targets if target.dependent])
+        bounded = [item for item in first if item.bounded]
+        if thaw and _under_way(bounded):
+            self._thaw(item for item in first if item not in bounded)
+        real_time = [item for item in first if item.real_time and item not in bounded]
         try:
-            # Those in real-time mode end their batches by themselves, and until then the others read on.
-            for together in ([item for item in first if item.real_time], [item for item in first if not item.real_time]):
+            for together in (bounded, real_time, [item for item in first if item not in (*bounded, *real_time)]):
                 for target in together:
                     target.freeze(self._keep_waiting)
                 self._wait_until_settled(planned, together)

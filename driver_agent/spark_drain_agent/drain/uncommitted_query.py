@@ -82,6 +82,11 @@ class UncommittedQuery:
         return self._tracked.real_time
 
     @property
+    def bounded(self) -> bool:
+        """Whether the query ends by itself."""
+        return self._plan.bounded
+
+    @property
     def dependent(self) -> bool:
         """Whether the query is drained after others, whose last records it reads first."""
         return bool(self._report.depends_on)
