@@ -217,7 +217,10 @@ class SparkInternals:
 
     def _local_properties(self) -> tuple[tuple[str, str], ...]:
         """Return the local properties of the calling thread, which those that it starts inherit."""
-        properties = self.context._jsc.sc().getLocalProperties()
+        java_context: Any = self.context._jsc  # None once PySpark has stopped it, which the start will say
+        if java_context is None:
+            return ()
+        properties = java_context.sc().getLocalProperties()
         return tuple((str(name), str(properties.getProperty(name))) for name in properties.stringPropertyNames())
 
     def cloned_session(self) -> Any:
