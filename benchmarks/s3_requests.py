@@ -8,6 +8,7 @@ store far away is assumed to take; with ``--objects`` the state has so many obje
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 import time
 import uuid
@@ -43,11 +44,14 @@ def _idle(query: StreamingQuery, batch: int) -> None:
 
 
 def _add_objects(folder: Path, objects: int) -> None:
-    """Let the state have objects of earlier batches, as a hundred retained ones leave them."""
+    """Let the state have objects that are of no use any more, as a hundred retained batches leave them: before a newer snapshot."""
+    (known,) = folder.glob("commits/1")
     for number in range(objects):
-        file = folder / f"state/0/{number % _PARTITIONS}/0.{number // _PARTITIONS}.old"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("")
+        partition = folder / f"state/0/{2 + number % _PARTITIONS}"
+        if not partition.exists():
+            partition.mkdir()
+            shutil.copy2(known, partition / "2.snapshot")  # with what the server notes of an object
+        (partition / f"{number // _PARTITIONS + 1:0{2 + number // _PARTITIONS}}.delta").write_text("")
 
 
 def measure(spark: SparkSession, s3: S3Server, store: str, base: Path, *, keys: int, objects: int) -> tuple[float, Counter[str], int]:
