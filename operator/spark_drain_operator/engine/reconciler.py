@@ -25,6 +25,8 @@ FORCE_DELETE = f"{GROUP}/force-delete"
 """Annotation: with "true" a deleted object goes at once, whatever still waits for it."""
 
 _REMOVE_AGAIN_SECONDS = 60.0
+_REMOVE_WITHIN_SECONDS = 300
+"""How long a deleted object that has ended is held for what was written for it."""
 
 _log = logging.getLogger(__name__)
 
@@ -173,7 +175,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
     def _after_the_end(self, body: dict[str, Any], status: StatusT, *, removed: bool) -> float | None:
         if self._objects.holds_finalizer(body):
             # What ended in another way than by an outcome that was decided first may still have what an earlier pass has written.
-            if not removed and not self._forgotten(body) and not body["metadata"].get("deletionTimestamp"):
+            if not removed and not self._forgotten(body) and not self._may_go(body, status):
                 return _REMOVE_AGAIN_SECONDS
             released = self._objects.set_finalizer(body, present=False)
             if released is None:
@@ -187,6 +189,13 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             self._objects.delete(body)
             return None
         return left
+
+    @staticmethod
+    def _may_go(body: dict[str, Any], status: StatusT) -> bool:
+        """Return whether an object that has ended may go although something is left of it."""
+        ended = status.completion_time
+        over = ended is None or clock.now() >= clock.later(ended, _REMOVE_WITHIN_SECONDS)
+        return bool(body["metadata"].get("deletionTimestamp")) and over
 
     def _must_go_now(self, body: dict[str, Any]) -> bool:
         metadata = body["metadata"]
