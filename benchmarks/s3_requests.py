@@ -51,7 +51,7 @@ def _add_objects(folder: Path, objects: int) -> None:
         if not partition.exists():
             partition.mkdir()
             shutil.copy2(known, partition / "2.snapshot")  # with what the server notes of an object
-        (partition / f"{number // _PARTITIONS + 1:0{2 + number // _PARTITIONS}}.delta").write_text("")
+        (partition / f"{'0' * (number // _PARTITIONS + 1)}1.delta").write_text("")
 
 
 def measure(spark: SparkSession, s3: S3Server, store: str, base: Path, *, keys: int, objects: int) -> tuple[float, Counter[str], int]:
