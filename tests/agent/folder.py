@@ -84,9 +84,8 @@ class Folder:
         else:
             target.unlink(missing_ok=True)
 
-    def delete_all(self, names: Sequence[str]) -> None:
-        for name in names:
-            self.delete(name)
+    def delete_many(self, folder: str) -> None:
+        self.delete(folder)
 
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         if self.renames_atomically and names is None and not self.is_folder(target):

@@ -77,6 +77,19 @@ def test_an_interrupted_move_goes_on(files: CheckpointFiles, s3: S3Server, folde
     assert all((folder / "archive/state" / name).read_text() == name for name in names)
 
 
+def test_many_objects_are_removed_by_few_requests(files: CheckpointFiles, s3: S3Server, folder: Path) -> None:
+    for number in range(600):
+        file = folder / f"state/0/{number % 3}/{number}.delta"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    before = len(s3.proxy.requests)
+    files.delete_many("state")
+    assert not (folder / "state").exists()
+    assert s3.proxy.counts(before).total() < 12
+    files.delete_many("state")
+    assert files.below("state") == files.names("state") == []
+
+
 def test_archives_are_told_apart_by_their_age(files: CheckpointFiles, folder: Path) -> None:
     """A store has no folders that could have a time."""
     for age, name in enumerate(("b", "c", "a")):

@@ -9,19 +9,13 @@ from functools import cached_property, partial
 from typing import Any
 from uuid import uuid4
 
+from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore
 from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
-from spark_drain_agent.spark_internals.filesystems import IF_ABSENT, OBJECT_STORES
+from spark_drain_agent.spark_internals.filesystems import OBJECT_STORES
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["CheckpointFiles", "CheckpointIOError", "nothing"]
 
-_WITHOUT_PROBES = "fs.s3a.create.performance"
-"""Option of a file that is created: no requests that ask what is there."""
-
-
-_IF_UNCHANGED = f"{IF_ABSENT}.etag"
-_NO_FILE = "java.io.FileNotFoundException"
-_AT_ONCE = 16
 _LISTED = re.compile(r"\{path=[\w+.-]+:(?://[^/]*)?(?P<path>/.*?); isDirectory=false; .*?modification_time=(?P<changed>\d+);")
 """In the words of Hadoop's FileStatus."""
 
@@ -64,14 +58,18 @@ class CheckpointFiles:
         return self._internals.checkpoint_file_manager(self._root, self._conf)
 
     @cached_property
+    def _objects(self) -> ObjectStore | None:
+        return ObjectStore(self._internals, self._fs) if str(self._fs.getClass().getName()) in OBJECT_STORES else None
+
+    @property
     def renames_atomically(self) -> bool:
         """Whether a folder is renamed as a whole or not at all."""
-        return str(self._fs.getClass().getName()) not in OBJECT_STORES
+        return self._objects is None
 
     @property
     def obstacle_to_replacing(self) -> str:
         """Why a file here cannot be replaced by another one, or ""."""
-        if not self.renames_atomically:
+        if self._objects is not None:
             return ""
         try:
             _ = self._replacing
@@ -102,7 +100,7 @@ class CheckpointFiles:
         try:
             return self._fs.listStatus(self._path(folder))
         except JavaError as error:
-            if class_of(error) == _NO_FILE:
+            if class_of(error) == NO_FILE:
                 return ()
             raise
 
@@ -117,16 +115,18 @@ class CheckpointFiles:
     def _below(self, folder: str) -> Iterator[tuple[str, int]]:
         """Yield the name of each file and when it was changed, in milliseconds since the epoch."""
         root = str(self._root.toUri().getPath()).rstrip("/") + "/"
-        try:
-            listed = self._fs.listFiles(self._path(folder), True)
-        except JavaError as error:
-            if class_of(error) == _NO_FILE:
-                return
-            raise
+        listed = self._all_below(folder)
         # As one text: there may be ten thousands, and each question to the JVM takes its time.
-        described = str(self._jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(listed).toString())
-        for found in _LISTED.finditer(described):
+        for found in _LISTED.finditer(str(listed.toString()) if listed is not None else ""):
             yield found["path"].removeprefix(root), int(found["changed"])
+
+    def _all_below(self, folder: str) -> Any:
+        try:
+            return self._jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(self._fs.listFiles(self._path(folder), True))
+        except JavaError as error:
+            if class_of(error) == NO_FILE:
+                return None
+            raise
 
     def names_by_age(self, folder: str) -> list[str]:
         """Return the names in a folder, the least recently changed first."""
@@ -144,7 +144,7 @@ class CheckpointFiles:
         try:
             stream = self._fs.open(self._path(name))
         except JavaError as error:
-            if class_of(error) == _NO_FILE:
+            if class_of(error) == NO_FILE:
                 return None
             raise
         try:
@@ -155,8 +155,8 @@ class CheckpointFiles:
     def write(self, name: str, text: str) -> None:
         """Create or replace a file; readers see the old or the new text, never a part."""
         self.check_before_change()
-        if not self.renames_atomically:
-            self._put(self._fs.createFile(self._path(name)).overwrite(True).opt(_WITHOUT_PROBES, True), text)
+        if self._objects is not None:
+            self._objects.put(self._path(name), text)
             return
         self._make_parent(name)
         if self._local_root is not None:
@@ -173,39 +173,18 @@ class CheckpointFiles:
     @cached_property
     def compares(self) -> bool:
         """Whether a file can be written only where there is none, or another one is as it was: see `write_if`."""
-        return bool(self._fs.hasPathCapability(self._root, IF_ABSENT))
+        return self._objects is not None and self._objects.compares(self._root)
 
     def tag(self, name: str) -> str | None:
         """Return the store's name for what a file holds now, None where there is no file; only where it `compares`."""
-        try:
-            return str(self._fs.getFileStatus(self._path(name)).getETag())
-        except JavaError as error:
-            if class_of(error) == _NO_FILE:
-                return None
-            raise
+        assert self._objects is not None
+        return self._objects.tag(self._path(name))
 
     def write_if(self, name: str, text: str, tag: str | None) -> bool:
         """Write a file where it still has this tag, or with None where there is none; return whether that was so."""
+        assert self._objects is not None
         self.check_before_change()
-        builder = self._fs.createFile(self._path(name)).overwrite(True)
-        builder = builder.must(IF_ABSENT, True) if tag is None else builder.must(_IF_UNCHANGED, tag)
-        try:
-            self._put(builder, text)
-        except JavaError as error:
-            if class_of(error).endswith(".RemoteFileChangedException"):
-                return False
-            raise
-        return True
-
-    def _put(self, builder: Any, text: str) -> None:
-        """Write one object by one request, whose failure is raised; Spark's managers delete before they copy, or log what fails."""
-        stream = builder.build()
-        try:
-            stream.write(bytearray(text.encode()))
-        except BaseException:
-            stream.abort()
-            raise
-        stream.close()
+        return self._objects.put_if(self._path(name), text, tag)
 
     @cached_property
     def _local_root(self) -> str | None:
@@ -237,10 +216,13 @@ class CheckpointFiles:
         self.check_before_change()
         self._fs.delete(self._path(name), True)
 
-    def delete_all(self, names: Sequence[str]) -> None:
-        """Remove files and folders, many at the same time."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(self.delete, names))
+    def delete_many(self, folder: str) -> None:
+        """Remove a folder in which there may be ten thousands of files."""
+        self.check_before_change()
+        listed = self._all_below(folder) if self.compares else None
+        if self._objects is not None and listed is not None:
+            self._objects.remove_below(self._path(folder), listed)
+        self.delete(folder)
 
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         """Move what is in a folder into another one, in place of what has the same name there; goes on where it was interrupted.
@@ -260,7 +242,7 @@ class CheckpointFiles:
             self._rename(source, target)
             return
         moved = self.below(source) if names is None else [f"{source}/{name}" for name in names]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(partial(self._move_file, source, target), moved))
         if names is None:
             self.delete(source)
@@ -284,27 +266,16 @@ class CheckpointFiles:
     def copy(self, source: str, target: str) -> None:
         """Copy a file or a folder with all that is in it to a name that does not exist."""
         self.check_before_change()
-        if not self.renames_atomically:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                list(pool.map(partial(self._copy_object, source, target), self.below(source)))
+        if self._objects is not None:
+            found = self.below(source)
+            pairs = ([self._path(name) for name in found], [self._path(target + name.removeprefix(source)) for name in found])
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(self._objects.copy, *pairs))
             return
         self._make_parent(target)
         copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf)
         if not copied:
             raise CheckpointIOError(f"{self.uri(source)} could not be copied to {self.uri(target)}")
-
-    def _copy_object(self, source: str, target: str, name: str) -> None:
-        read = self._fs.open(self._path(name))
-        try:
-            stream = self._fs.createFile(self._path(target + name.removeprefix(source))).overwrite(True).opt(_WITHOUT_PROBES, True).build()
-            try:
-                self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(read, stream, self._conf, False)
-            except BaseException:
-                stream.abort()
-                raise
-            stream.close()
-        finally:
-            read.close()
 
     def _make_parent(self, name: str) -> None:
         parent = self._path(name).getParent()

@@ -8,7 +8,6 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, JOURNAL_FILE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.lease import LEASE_FILES
 from spark_drain_agent.checkpoint.logs import Checkpoint
-from spark_drain_agent.checkpoint.state_files import remove_state
 from spark_drain_agent.milestones import reached
 
 __all__ = ["lift_fence", "prune_archives", "seed"]
@@ -56,7 +55,7 @@ def _reseed(files: CheckpointFiles, journal: Journal) -> None:
     reached("commits-cleared")
     live.write_commit(first - 1, journal.watermark_ms)
     reached("commits-seeded")
-    remove_state(files)
+    files.delete_many("state")
     reached("state-cleared")
 
 

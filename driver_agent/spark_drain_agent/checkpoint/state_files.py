@@ -6,19 +6,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from spark_drain_agent.checkpoint.files import CheckpointFiles
-
-__all__ = ["needed_state", "remove_state"]
+__all__ = ["needed_state"]
 
 _VERSION = re.compile(r"(?P<version>\d+)(?P<unique>_[0-9a-f-]+)*\.(?P<kind>delta|snapshot|changelog|zip)$")
 _WHOLE = ("snapshot", "zip")
-
-
-def remove_state(files: CheckpointFiles) -> None:
-    """Remove all state; where that is done object by object, that of many partitions at the same time."""
-    if not files.renames_atomically:
-        files.delete_all([f"state/{operator}/{part}" for operator in files.names("state") for part in files.names(f"state/{operator}")])
-    files.delete("state")
 
 
 def needed_state(names: Iterable[str], version: int) -> list[str]:

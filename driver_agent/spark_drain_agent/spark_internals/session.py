@@ -281,6 +281,13 @@ class SparkInternals:
         assert gateway is not None
         return gateway.new_array(of, length)
 
+    def list_of(self, array: Any) -> Any:
+        """Return a Java array as a list; py4j finds no method that takes an array of another class than it names."""
+        arrays, objects = self.jvm.java.lang.Class.forName("java.util.Arrays"), self.jvm.java.lang.Class.forName("[Ljava.lang.Object;")
+        classes = self.array(self.jvm.java.lang.Class, 1)
+        classes[0] = objects
+        return arrays.getMethod("asList", classes).invoke(None, self.object_array(array))
+
     def object_array(self, *items: Any) -> Any:
         """Return a Java array of objects."""
         array = self.array(self.jvm.java.lang.Object, len(items))
