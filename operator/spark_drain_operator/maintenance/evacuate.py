@@ -21,7 +21,7 @@ from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.nodes import PodOnNode
 from spark_drain_operator.storage.own_objects import GROUP
 
-__all__ = ["OPT_IN", "Evacuation", "main", "seconds_of"]
+__all__ = ["OPT_IN", "Evacuation", "main", "node_of", "seconds_of"]
 
 OPT_IN = f"{GROUP}/evacuate"
 """Annotation of a SparkApplication: with "true" its driver and executors may be moved off a node that is cleared."""
@@ -38,6 +38,13 @@ def seconds_of(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s, 30m or 2h")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def node_of(text: str) -> str:
+    """Read the name of a node; raises `argparse.ArgumentTypeError` for what is none."""
+    if re.fullmatch(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?", text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a node: see kubectl get nodes")
+    return text
 
 
 class Evacuation:
@@ -163,7 +170,7 @@ def main(arguments: Sequence[str]) -> int:
             f'{OPT_IN}: "true": executors by ExecutorPlacements, drivers by restarting their application at a batch boundary.'
         ),
     )
-    parser.add_argument("node", metavar="NODE", help="name of the node")
+    parser.add_argument("node", metavar="NODE", type=node_of, help="name of the node")
     parser.add_argument(
         "--within",
         type=seconds_of,
@@ -177,6 +184,10 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"--at-once must be at least 1, not {options.at_once}")
     try:
         cluster = Cluster.over(KubeClient.from_environment())
+    except ApiUnavailableError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    try:
         uid = cluster.nodes.uid(options.node)
         if uid is None:
             parser.error(f"there is no node {options.node!r}: see kubectl get nodes")

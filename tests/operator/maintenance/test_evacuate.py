@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_drain_operator.maintenance.evacuate import Evacuation
+from spark_drain_operator.maintenance.evacuate import Evacuation, main
 from spark_drain_operator.maintenance.objects import object_for
 from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState, kube_client
@@ -226,6 +226,8 @@ def test_an_api_server_that_is_away_for_a_while_is_waited_for(world: World, node
     ("arguments", "words"),
     [
         (["no-such-node"], "there is no node 'no-such-node'"),
+        (["."], "'.' is not the name of a node: see kubectl get nodes"),
+        (["n/../m"], "'n/../m' is not the name of a node"),
         (["n", "--within", "soon"], "'soon' is not a duration such as 90s, 30m or 2h"),
         (["n", "--at-once", "0"], "--at-once must be at least 1, not 0"),
     ],
@@ -235,3 +237,15 @@ def test_wrong_arguments_are_named(world: World, arguments: list[str], words: st
     _, errors = command.communicate(timeout=30)
     assert command.returncode == 2
     assert words in errors
+
+
+def test_without_credentials_there_is_nothing_to_go_on_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def absent() -> KubeClient:
+        return KubeClient.from_kubeconfig(str(tmp_path / "none"))
+
+    monkeypatch.setattr(KubeClient, "from_environment", absent)
+    assert main(["node1"]) == 1
+    assert "no Kubernetes credentials: run in a pod, or set KUBECONFIG" in (said := capsys.readouterr().err)
+    assert "again" not in said
