@@ -52,6 +52,14 @@ def test_a_file_is_created_once(files: CheckpointFiles) -> None:
     assert files.read("_drain/lease") == "mine"
 
 
+def test_who_writes_at_the_same_time_as_another_has_not_written(files: CheckpointFiles, s3: S3Server) -> None:
+    s3.proxy.fault = Fault("PUT", "lease", status=409)
+    assert not files.write_if("_drain/lease", "mine", None)
+    s3.proxy.fault = Fault("PUT", "lease", status=403)
+    with pytest.raises(JavaError, match="AccessDenied"):
+        files.write_if("_drain/lease", "mine", None)
+
+
 def test_a_file_is_replaced_by_whoever_has_seen_it_last(files: CheckpointFiles) -> None:
     files.write("_drain/lease", "void")
     tag = files.tag("_drain/lease")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
+
 from spark_drain_agent.spark_internals.errors import JavaError, class_of
 from spark_drain_agent.spark_internals.filesystems import IF_ABSENT
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -17,6 +19,7 @@ AT_ONCE = 16
 NO_FILE = "java.io.FileNotFoundException"
 
 _IF_UNCHANGED = f"{IF_ABSENT}.etag"
+_S3A, _CONFLICT = "org.apache.hadoop.fs.s3a.", 409
 _WITHOUT_PROBES = "fs.s3a.create.performance"
 """Option of a file that is created: no requests that ask what is there."""
 
@@ -53,9 +56,9 @@ class ObjectStore:
         try:
             self._write(builder, text)
         except JavaError as error:
-            if class_of(error).endswith(".RemoteFileChangedException"):
-                return False
-            raise
+            if not _lost_to_another(error):
+                raise
+            return False
         return True
 
     def tag(self, path: Any) -> str | None:
@@ -116,3 +119,18 @@ class ObjectStore:
             stream.abort()
             raise
         stream.close()
+
+
+def _lost_to_another(error: BaseException) -> bool:
+    """Whether a store answered 412, or 409, as it may while another request writes the same object."""
+    if not isinstance(error, Py4JJavaError):
+        return False
+    name = class_of(error)
+    return name.endswith(".RemoteFileChangedException") or (name.startswith(_S3A) and _status(error.java_exception) == _CONFLICT)
+
+
+def _status(java_exception: Any) -> int:
+    try:
+        return int(java_exception.statusCode())
+    except JavaError:  # no answer of the store
+        return 0
