@@ -13,6 +13,7 @@ from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_store import DrainState
 
+from tests.semantics import test_continue
 from tests.semantics.operator_table import EVENTS, FIRST, SECOND
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
 
@@ -51,6 +52,11 @@ def test_an_incompatible_version_reads_on(setting: str, bucket: str, application
         assert report.archive.startswith(f"{bucket}/q/_drain/")
         app.close()
     assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+def test_state_is_taken_back_from_the_flush(flush: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    test_continue.test_a_window_at_the_cut_has_a_row_from_each_side(flush, application, spark, tmp_path)
 
 
 def test_a_store_that_compares_nothing_is_refused_by_name(application: Begin, spark: SparkSession, tmp_path: Path, folder: Path) -> None:
