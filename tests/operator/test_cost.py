@@ -48,29 +48,6 @@ def test_requests_do_not_grow_with_executors_and_not_with_earlier_drains(own_wor
     assert len(large) <= 90
 
 
-def test_what_a_driver_leaves_is_looked_for_once_it_has_ended(own_world: World) -> None:
-    """A driver may take its whole grace period, and there may be ten thousand executors."""
-    world = own_world
-    world.operator.start()
-    agent = world.run_application()
-    drain_id = world.create_drain()
-    agent.await_notification()
-    agent.drained(drain_id)
-    world.application.await_suspend()
-    world.application.set_state("SUSPENDED")
-    waits = world.await_condition("ScaledDown", "WaitingForPods")
-    assert waits["message"].startswith("waiting for 1 pod")
-    time.sleep(5)
-    assert not any(_of_all_pods(line) for line in world.requests)
-    world.application.end_pods()
-    world.await_phase("Drained")
-    assert any(_of_all_pods(line) for line in world.requests)
-
-
-def _of_all_pods(line: str) -> bool:
-    return "/pods?" in line and "fieldSelector" in line and "spark-role" not in line
-
-
 def test_a_drain_that_waits_for_a_plan_is_looked_at_now_and_then(own_world: World) -> None:
     world = own_world
     world.operator.start()

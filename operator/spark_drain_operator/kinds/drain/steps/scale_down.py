@@ -91,7 +91,9 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     if drain.resumed and not _is_ignored(drain, forced=forced):
         return _wait_for_its_operator(drain)
     if application is None or application.suspend_requested:
-        left_over = _left_over(drain)
+        # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
+        pending = application is None
+        left_over = drain.adapter.left_over(drain.namespace, drain.spec.application.name, status.application_uid, pending=pending)
     action = decide(
         after=after,
         forced=forced,
@@ -129,16 +131,6 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
             status.set(ConditionType.STALLED, "True", Reason.SCALE_DOWN_INCOMPLETE, message)
         return Waiting(_POLL_SECONDS, message)
     return _wait(drain, left_over)
-
-
-def _left_over(drain: DrainPass) -> tuple[PodName, ...]:
-    """Return the pods that may still run a container: the drivers, which are known, and what is left once they have ended."""
-    application = drain.application
-    if application is not None and application.driver_alive:
-        return tuple(PodName(driver.name, "", driver.uid) for driver in application.drivers if driver.alive)
-    # An executor that starts without a driver ends by itself, and may never be scheduled.
-    pending = application is None
-    return drain.adapter.left_over(drain.namespace, drain.spec.application.name, drain.status.application_uid, pending=pending)
 
 
 def _is_ignored(drain: DrainPass, *, forced: bool) -> bool:
