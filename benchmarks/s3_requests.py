@@ -23,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import attach
 from spark_drain_agent.driver.attach import current_agent
 from spark_drain_store import DrainNotification, open_channel
+from spark_drain_store.drains import write_notification
 
 from benchmarks.drain_time import PROVIDERS, wait_until_drained
 from tests.support.s3_server import BUCKET, S3Server, confs, s3_running
@@ -69,7 +70,7 @@ def measure(spark: SparkSession, s3: S3Server, store: str, base: Path, *, keys: 
     _add_objects(s3.folder / name, objects)
     channel, before, begun = open_channel(store), len(s3.proxy.requests), time.monotonic()
     notification = DrainNotification(drain_id=str(uuid.uuid4()), created_at=datetime.now(UTC), options={"afterDrain": "Keep"})
-    channel.requests.write({notification.drain_id: notification.to_json()})
+    write_notification(channel, notification)
     wait_until_drained(channel, notification.drain_id)
     seconds, counts = time.monotonic() - begun, s3.proxy.counts(before)
     channel.requests.write({notification.drain_id: None})

@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.waiting import eventually
+from tests.support.server import server_running
 from tools import spark_java
 
 __all__ = ["java_server", "run_java"]
@@ -28,32 +27,8 @@ def run_java(jars: Sequence[str], *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@dataclass(frozen=True)
-class _Server:
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    @property
-    def running(self) -> bool:
-        return self.process.poll() is None
-
-    def tail(self) -> str:
-        return self.log.read_text()[-3000:]
-
-
 @contextmanager
 def java_server(folder: Path, jars: Sequence[str], *arguments: str, ready: Callable[[], bool]) -> Iterator[None]:
     """Run a main class in a folder until the end of the block, which begins when it is ready."""
-    log = folder / "server.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(_command(jars, arguments), cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        eventually(ready, "the server is ready", _SECONDS, _Server(process, log))
+    with server_running(folder, _command(jars, arguments), ready, _SECONDS):
         yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -12,12 +11,13 @@ from pathlib import Path
 from devcluster import gobuild
 from devcluster.ports import remembered_ports
 from tests.support.s3_proxy import S3Proxy, s3_proxy
-from tests.support.waiting import eventually
+from tests.support.server import server_running
 
 __all__ = ["BUCKET", "S3Server", "confs", "s3_running"]
 
 BUCKET = "checkpoints"
 _ACCESS, _SECRET = "tests", "testssecret"
+_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -51,40 +51,16 @@ def confs(port: int) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class _Process:
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    @property
-    def running(self) -> bool:
-        return self.process.poll() is None
-
-    def tail(self) -> str:
-        return self.log.read_text()[-3000:]
-
-
 @contextmanager
 def s3_running(folder: Path) -> Iterator[S3Server]:
     """Run a server, and a proxy in front of it, until the end of the block."""
     (port,) = remembered_ports(folder / "ports.json", ("s3",)).values()
-    objects, log = folder / "objects", folder / "server.log"
+    objects = folder / "objects"
     (objects / BUCKET).mkdir(parents=True)
     program = gobuild.build(gobuild.S3) / "versitygw"
     command = [str(program), "--port", f"127.0.0.1:{port}", "--access", _ACCESS, "--secret", _SECRET, "posix", str(objects)]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        eventually(lambda: _answers(port), "the S3 server is ready", 60, _Process(process, log))
-        with s3_proxy(port) as proxy:
-            yield S3Server(proxy, objects / BUCKET)
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    with server_running(folder, command, lambda: _answers(port), _SECONDS), s3_proxy(port) as proxy:
+        yield S3Server(proxy, objects / BUCKET)
 
 
 def _answers(port: int) -> bool:
