@@ -128,6 +128,7 @@ def kind_of(method: str, target: str, headers: Mapping[str, str]) -> Request:
 def _handler(proxy: S3Proxy, upstream: int) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # or the text of an answer waits 40 ms for the client to acknowledge its headers
         _behind: HTTPConnection | None = None
 
         def _serve(self) -> None:
