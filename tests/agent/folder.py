@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -25,13 +25,16 @@ class Folder:
         The folder.
     objects
         Whether it is a bucket: what is moved or deleted changes object by object.
+    takes_by_moving
+        Whether it is a bucket with more state than goes through the driver.
     """
 
-    def __init__(self, path: Path, *, objects: bool = False) -> None:
+    def __init__(self, path: Path, *, objects: bool = False, takes_by_moving: bool = False) -> None:
         self.path = path
         self.root = str(path)
         self.check_before_change = nothing
         self.renames_atomically = not objects
+        self.takes_by_moving = takes_by_moving
         self.compares = False
         self.changes_left: Iterator[int] | None = None
 
@@ -64,6 +67,13 @@ class Folder:
     def read(self, name: str) -> str | None:
         return (self.path / name).read_text() if self.is_file(name) else None
 
+    def read_all(self, names: Sequence[str]) -> dict[str, str | None]:
+        return {name: self.read(name) for name in names}
+
+    def write_all(self, texts: Mapping[str, str]) -> None:
+        for name, text in texts.items():
+            self.write(name, text)
+
     def write(self, name: str, text: str) -> None:
         self._change()
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -84,8 +94,17 @@ class Folder:
         else:
             target.unlink(missing_ok=True)
 
-    def delete_many(self, folder: str) -> None:
-        self.delete(folder)
+    def delete_files(self, *names: str) -> None:
+        for name in names:
+            if self.is_file(name):
+                self._change()
+                (self.path / name).unlink()
+
+    def empty(self, folder: str) -> None:
+        if self.renames_atomically:
+            self.delete(folder)
+        else:
+            self.delete_files(*self.below(folder))
 
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         if self.renames_atomically and names is None and not self.is_folder(target):
@@ -98,6 +117,15 @@ class Folder:
             self.delete(name)
         if names is None:
             self.delete(source)
+
+    def take(self, source: str, target: str, choose: Callable[[list[str]], list[str]]) -> bool:
+        if self.renames_atomically or self.takes_by_moving:
+            if self.is_folder(source):
+                self.merge(source, target)
+            return self.is_folder(target)
+        for name in choose([name.removeprefix(f"{source}/") for name in self.below(source)]):
+            self._copy(f"{source}/{name}", f"{target}/{name}")
+        return False
 
     def copy(self, source: str, target: str) -> None:
         if self.renames_atomically and (self.path / source).is_dir():
@@ -113,8 +141,8 @@ class Folder:
         shutil.copyfile(self.path / source, self.path / target)
 
 
-def files_in(path: Path, *, objects: bool = False) -> CheckpointFiles:
-    return cast(CheckpointFiles, Folder(path, objects=objects))
+def files_in(path: Path, *, objects: bool = False, takes_by_moving: bool = False) -> CheckpointFiles:
+    return cast(CheckpointFiles, Folder(path, objects=objects, takes_by_moving=takes_by_moving))
 
 
 @contextmanager

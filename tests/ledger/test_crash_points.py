@@ -25,7 +25,7 @@ FLUSHED_IN_THE_RUNNING_QUERY = [
     "fenced+before-sink-write+after-sink-write+prepared",
     "watermark-raised",
     "running-flush-committed+logs-copied+state-moved+flushed",
-    "offsets-cleared+offsets-seeded+commits-cleared+commits-seeded",
+    "logs-cleared+logs-seeded",
     "state-cleared+seeded+fence-lifted",
 ]
 FLUSHED_ON_THE_WORK_COPY = ["prepared+fenced+logs-copied+state-moved", "flush-logged+before-sink-write+after-sink-write+flush-committed"]

@@ -22,7 +22,7 @@ CORPUS = Path(__file__).with_name("corpus.json")
 EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "4"))
 POINTS = [
     *("prepared", "fenced", "running-flush-committed", "logs-copied", "state-moved", "flush-logged", "flush-committed"),
-    *("commits-cleared", "commits-seeded", "offsets-cleared", "offsets-seeded", "state-cleared", "seeded", "fence-lifted", "reporting"),
+    *("logs-cleared", "logs-seeded", "state-cleared", "seeded", "fence-lifted", "reporting"),
 ]
 
 

@@ -57,7 +57,9 @@ def prepare(files: CheckpointFiles, journal: Journal) -> Journal:
     return written
 
 
-def complete(files: CheckpointFiles, journal: Journal, application: Application, retain_archives: int | None = None) -> Completed:
+def complete(
+    files: CheckpointFiles, journal: Journal, application: Application, retain_archives: int | None = None, *, flushed: bool = False
+) -> Completed:
     """Do what the journal says is still missing.
 
     Parameters
@@ -68,6 +70,8 @@ def complete(files: CheckpointFiles, journal: Journal, application: Application,
         What only the application can do.
     retain_archives
         See `prune_archives`.
+    flushed
+        Whether the running query has just committed the flush batch.
 
     Raises
     ------
@@ -78,8 +82,11 @@ def complete(files: CheckpointFiles, journal: Journal, application: Application,
     """
     rows_after: tuple[int, ...] = ()
     if journal.step < JournalStep.FLUSHED:
-        fence(files, journal)
-        rows_after = _flush(files, journal, application)
+        if flushed:
+            archive_running_flush(files, journal)
+        else:
+            fence(files, journal)
+            rows_after = _flush(files, journal, application)
         journal = write_journal(files, journal.at(JournalStep.FLUSHED))
         reached("flushed")
     if journal.step < JournalStep.SEEDED:

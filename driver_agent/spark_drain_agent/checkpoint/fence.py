@@ -7,7 +7,7 @@ from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.milestones import reached
 
-__all__ = ["can_undo", "fence", "fence_line", "held", "is_fence", "never_fenced", "return_state"]
+__all__ = ["can_undo", "fence", "fence_line", "held", "is_fence", "never_fenced", "return_state", "set_fence"]
 
 _MARK = "FENCED_BY_SPARK_DRAIN"
 
@@ -27,10 +27,14 @@ def is_fence(metadata: str | None) -> bool:
 
 def fence(files: CheckpointFiles, journal: Journal) -> None:
     """Replace ``metadata``. A *missing* file would not do: Spark before 4.2 starts without it (measured)."""
-    live = Checkpoint(files)
-    if not is_fence(live.metadata):
-        live.write_metadata(fence_line(journal.drain_id))
-        reached("fenced")
+    if not is_fence(Checkpoint(files).metadata):
+        set_fence(files, journal)
+
+
+def set_fence(files: CheckpointFiles, journal: Journal) -> None:
+    """Fence a checkpoint that was not until now."""
+    Checkpoint(files).write_metadata(fence_line(journal.drain_id))
+    reached("fenced")
 
 
 def never_fenced(files: CheckpointFiles, journal: Journal) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore
@@ -16,8 +17,18 @@ from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["CheckpointFiles", "CheckpointIOError", "nothing"]
 
-_LISTED = re.compile(r"\{path=[\w+.-]+:(?://[^/]*)?(?P<path>/.*?); isDirectory=false; .*?modification_time=(?P<changed>\d+);")
+_LISTED = re.compile(
+    r"\{path=[\w+.-]+:(?://[^/]*)?(?P<path>/.*?); isDirectory=false; length=(?P<length>\d+); .*?modification_time=(?P<changed>\d+);"
+)
 """In the words of Hadoop's FileStatus."""
+
+_COPIED_BYTES = 64 << 20
+"""What goes through the driver to be copied; more is moved by the store itself, which takes more requests for each object."""
+
+_MOST = 2
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def nothing() -> None:
@@ -26,6 +37,16 @@ def nothing() -> None:
 
 class CheckpointIOError(OSError):
     """The filesystem refused a move of files that a drain needs."""
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A file of a listing: its name relative to the checkpoint, its length in bytes, when it was changed, and its place in the listing."""
+
+    name: str
+    length: int
+    changed_ms: int
+    index: int
 
 
 class CheckpointFiles:
@@ -110,15 +131,19 @@ class CheckpointFiles:
 
     def below(self, folder: str) -> list[str]:
         """Return the names of all files in a folder and its folders, relative to the checkpoint; empty where there is no folder."""
-        return sorted(name for name, _ in self._below(folder))
+        return sorted(file.name for file in self._named(self._all_below(folder)))
 
-    def _below(self, folder: str) -> Iterator[tuple[str, int]]:
-        """Yield the name of each file and when it was changed, in milliseconds since the epoch."""
+    def _named(self, listed: Any) -> list[_Listed]:
         root = str(self._root.toUri().getPath()).rstrip("/") + "/"
-        listed = self._all_below(folder)
         # As one text: there may be ten thousands, and each question to the JVM takes its time.
-        for found in _LISTED.finditer(str(listed.toString()) if listed is not None else ""):
-            yield found["path"].removeprefix(root), int(found["changed"])
+        text = str(listed.toString()) if listed is not None else ""
+        found = [
+            _Listed(item["path"].removeprefix(root), int(item["length"]), int(item["changed"]), index)
+            for index, item in enumerate(_LISTED.finditer(text))
+        ]
+        if listed is not None and len(found) != int(listed.size()):
+            raise CheckpointIOError(f"{self.root}: a listing cannot be understood: {text[:200]}")
+        return found
 
     def _all_below(self, folder: str) -> Any:
         try:
@@ -134,9 +159,9 @@ class CheckpointFiles:
             changed = {str(item.getPath().getName()): int(item.getModificationTime()) for item in self._listed(folder)}
         else:  # where folders have no time of their own
             changed = {}
-            for path, time in self._below(folder):
-                name = path.removeprefix(f"{folder}/").partition("/")[0]
-                changed[name] = max(time, changed.get(name, time))
+            for file in self._named(self._all_below(folder)):
+                name = file.name.removeprefix(f"{folder}/").partition("/")[0]
+                changed[name] = max(file.changed_ms, changed.get(name, 0))
         return [name for name in sorted(changed, key=lambda name: (changed[name], name)) if not name.startswith(".")]
 
     def read(self, name: str) -> str | None:
@@ -152,9 +177,21 @@ class CheckpointFiles:
         finally:
             stream.close()
 
+    def read_all(self, names: Sequence[str]) -> dict[str, str | None]:
+        """Return the texts of files, read side by side; None where there is no file."""
+        return dict(zip(names, _side_by_side(self.read, names), strict=True))
+
+    def write_all(self, texts: Mapping[str, str]) -> None:
+        """Create or replace files, side by side: in no order, and after a crash some of them."""
+        self.check_before_change()
+        _side_by_side(lambda name: self._write(name, texts[name]), list(texts))
+
     def write(self, name: str, text: str) -> None:
         """Create or replace a file; readers see the old or the new text, never a part."""
         self.check_before_change()
+        self._write(name, text)
+
+    def _write(self, name: str, text: str) -> None:
         if self._objects is not None:
             self._objects.put(self._path(name), text)
             return
@@ -216,13 +253,27 @@ class CheckpointFiles:
         self.check_before_change()
         self._fs.delete(self._path(name), True)
 
-    def delete_many(self, folder: str) -> None:
-        """Remove a folder in which there may be ten thousands of files."""
+    def delete_files(self, *names: str) -> None:
+        """Remove files, by one request where the store can; nothing happens to those that are not there."""
         self.check_before_change()
-        listed = self._all_below(folder) if self.compares else None
-        if self._objects is not None and listed is not None:
-            self._objects.remove_below(self._path(folder), listed)
-        self.delete(folder)
+        if self._objects is not None and self.compares:
+            paths = self._jvm.java.util.ArrayList()
+            for name in names:
+                paths.add(self._path(name))
+            self._objects.remove(self._root, paths)
+        else:
+            for name in names:
+                self._fs.delete(self._path(name), False)
+
+    def empty(self, folder: str) -> None:
+        """Remove what is in a folder, in which there may be ten thousands of files; where it can be left at no cost, it stays."""
+        self.check_before_change()
+        if self._objects is None or not self.compares:
+            self._fs.delete(self._path(folder), True)
+            return
+        listed = self._all_below(folder)
+        if listed is not None and int(listed.size()):
+            self._objects.remove(self._root, self._objects.paths_of(listed))
 
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         """Move what is in a folder into another one, in place of what has the same name there; goes on where it was interrupted.
@@ -242,8 +293,7 @@ class CheckpointFiles:
             self._rename(source, target)
             return
         moved = self.below(source) if names is None else [f"{source}/{name}" for name in names]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(partial(self._move_file, source, target), moved))
+        _side_by_side(partial(self._move_file, source, target), moved)
         if names is None:
             self.delete(source)
 
@@ -263,21 +313,60 @@ class CheckpointFiles:
         if not self._fs.rename(self._path(source), self._path(target)):
             raise CheckpointIOError(f"{self.uri(source)} could not be renamed to {self.uri(target)}")
 
+    def take(self, source: str, target: str, choose: Callable[[list[str]], list[str]]) -> bool:
+        """Bring what is needed of a folder to another one, in place of what has the same name there; return whether any of it was moved.
+
+        By a rename of all of it, where that is atomic. Elsewhere little is copied, and much is moved by `merge`.
+
+        Parameters
+        ----------
+        source, target
+            Names of the folders; without a source nothing is done.
+        choose
+            Returns those that are needed of the names of all files, relative to the source.
+        """
+        if self.renames_atomically:
+            there = self.is_folder(source)
+            if there:
+                self.merge(source, target)
+            return there
+        listed = self._all_below(source)
+        present = {file.name.removeprefix(f"{source}/"): file for file in self._named(listed)}
+        needed = choose(list(present))
+        if sum(present[name].length for name in needed) <= _COPIED_BYTES:
+            self.check_before_change()
+            self._copy_objects(source, target, listed, [present[name] for name in needed])
+            return False
+        self.merge(source, target, needed if len(needed) < len(present) / _MOST else None)  # of most, all take fewer requests
+        return True
+
     def copy(self, source: str, target: str) -> None:
         """Copy a file or a folder with all that is in it to a name that does not exist."""
         self.check_before_change()
         if self._objects is not None:
-            found = self.below(source)
-            pairs = ([self._path(name) for name in found], [self._path(target + name.removeprefix(source)) for name in found])
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                list(pool.map(self._objects.copy, *pairs))
+            listed = self._all_below(source)
+            self._copy_objects(source, target, listed, self._named(listed))
             return
         self._make_parent(target)
         copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf)
         if not copied:
             raise CheckpointIOError(f"{self.uri(source)} could not be copied to {self.uri(target)}")
 
+    def _copy_objects(self, source: str, target: str, listed: Any, chosen: Iterable[_Listed]) -> None:
+        objects = self._objects
+        assert objects is not None
+        pairs = [(listed.get(file.index), self._path(target + file.name.removeprefix(source))) for file in chosen]
+        _side_by_side(lambda pair: objects.copy(*pair), pairs)
+
     def _make_parent(self, name: str) -> None:
         parent = self._path(name).getParent()
         if not self._fs.mkdirs(parent):  # the local filesystem says no more than that
             raise CheckpointIOError(f"{parent.toString()} could not be created: does the driver have permission to write there?")
+
+
+def _side_by_side(call: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """Call with each item, many at a time, and return the results in order; raises the first error."""
+    if len(items) == 1:
+        return [call(item) for item in items]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(call, items))

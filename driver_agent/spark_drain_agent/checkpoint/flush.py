@@ -5,7 +5,7 @@ Only the watermark goes to the end of time. The clock, as ``current_timestamp()`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -17,9 +17,17 @@ from spark_drain_agent.clock import wall
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.live_query import state_rows
 
-__all__ = ["FlushError", "archive_running_flush", "copy_sources", "copy_to_work", "flush", "flush_committed", "log_flush", "settle"]
+__all__ = [
+    "FlushError",
+    "archive_beside_flush",
+    "archive_running_flush",
+    "copy_to_work",
+    "flush",
+    "flush_committed",
+    "log_flush",
+    "settle",
+]
 
-_MOST = 2
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 LaunchOnce = Callable[[str], StreamingQuery]
@@ -47,43 +55,45 @@ def flush_committed(files: CheckpointFiles, journal: Journal) -> bool:
 
 
 def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
-    """Make the work copy: logs are copied, ``state`` is moved, since copying it would take as long as it is large."""
-    for log in ("offsets", "commits"):
-        _copy_log(files, journal, log)
-    copy_sources(files, journal)
+    """Make the work copy: of the logs what Spark asks for, and the state, which is renamed where that is atomic."""
+    copied = _copy_logs(files, journal, journal.flush_batch_id)
+    earlier = [name for log in ("offsets", "commits") for name in files.below(f"{journal.work}/{log}")]
+    files.delete_files(*(name for name in earlier if name not in copied))
+    _copy_sources(files, journal)
     reached("logs-copied")
-    _move_state(files, journal)
+    moved = _take_state(files, journal)
     reached("state-moved")
-    _keep_schemas_in_place(files, Checkpoint(files), Checkpoint(files, journal.work))
+    if moved:
+        _keep_schemas_in_place(files, Checkpoint(files), Checkpoint(files, journal.work))
+
+
+def archive_beside_flush(files: CheckpointFiles, journal: Journal) -> None:
+    """Archive what a flush in the running query does not change, while it runs."""
+    _copy_logs(files, journal, journal.batch_id)
+    _copy_sources(files, journal)
 
 
 def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
-    """Archive what a running query has flushed; the commit of the flush goes last, it tells that there was one."""
-    _copy_log(files, journal, "offsets")
+    """Archive the rest once a running query has flushed. That it did so the live logs say, until the journal does."""
     if not files.is_file(f"{journal.work}/metadata"):
-        copy_sources(files, journal)
+        archive_beside_flush(files, journal)
     reached("logs-copied")
     if journal.checkpoint_policy != "Continue":
-        _move_state(files, journal)
+        _take_state(files, journal)
     reached("state-moved")
-    _copy_log(files, journal, "commits")
 
 
-def _copy_log(files: CheckpointFiles, journal: Journal, log: str) -> None:
-    """Copy the entries that Spark asks for: of a hundred retained ones, the last two, and a flush that a running query had planned."""
+def _copy_logs(files: CheckpointFiles, journal: Journal, newest: int) -> Collection[str]:
+    """Copy the entries that Spark asks for, of a hundred retained ones the last two, up to one; return their names in the work copy."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
-    texts = {
-        str(batch_id): files.read(live.name(f"{log}/{batch_id}")) for batch_id in range(journal.batch_id - 1, journal.flush_batch_id + 1)
-    }
-    for name in files.names(work.name(log)):  # of an earlier try
-        if texts.get(name) is None:
-            files.delete(work.name(f"{log}/{name}"))
-    for name, text in texts.items():
-        if text is not None:
-            files.write(work.name(f"{log}/{name}"), text)
+    wanted = [f"{log}/{batch_id}" for log in ("offsets", "commits") for batch_id in range(journal.batch_id - 1, newest + 1)]
+    texts = files.read_all([live.name(name) for name in wanted])
+    copied = {work.name(name): text for name in wanted if (text := texts[live.name(name)]) is not None}
+    files.write_all(copied)
+    return copied.keys()
 
 
-def copy_sources(files: CheckpointFiles, journal: Journal) -> None:
+def _copy_sources(files: CheckpointFiles, journal: Journal) -> None:
     """Copy what sources remember, which a frozen query does not change, and the query's id, last."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
     files.delete(work.name("sources"))
@@ -92,23 +102,10 @@ def copy_sources(files: CheckpointFiles, journal: Journal) -> None:
     work.write_metadata(journal.metadata)
 
 
-def _move_state(files: CheckpointFiles, journal: Journal) -> None:
-    """Move the state: copying it would take as long as it is large.
-
-    Where each object is moved by itself, what only older batches need stays where it is, until the state is removed.
-    """
+def _take_state(files: CheckpointFiles, journal: Journal) -> bool:
+    """Bring the state after the newest batch to the work copy, and return whether it has left its place; the rest stays, to be removed."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
-    if not files.is_folder(live.name("state")):
-        return
-    names = None if files.renames_atomically else _needed(files, live, journal)
-    files.merge(live.name("state"), work.name("state"), names)
-
-
-def _needed(files: CheckpointFiles, live: Checkpoint, journal: Journal) -> list[str] | None:
-    """Return the files that the newest batch needs, None where those are most of them: all at once are moved by fewer requests."""
-    present = [name.removeprefix(f"{live.name('state')}/") for name in files.below(live.name("state"))]
-    needed = needed_state(present, journal.batch_id + 1)
-    return needed if len(needed) < len(present) / _MOST else None
+    return files.take(live.name("state"), work.name("state"), lambda names: needed_state(names, journal.batch_id + 1))
 
 
 def _keep_schemas_in_place(files: CheckpointFiles, live: Checkpoint, work: Checkpoint) -> None:

@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from weakref import WeakValueDictionary
@@ -126,8 +127,7 @@ class Lease:
         try:
             if _text(self._files, _LEASE_FILE) != self._text:
                 return
-            for name in reversed(LEASE_FILES):  # the lease last: who finds none finds no old heartbeat either
-                self._files.delete(name)
+            self._files.delete_files(*reversed(LEASE_FILES))  # the lease last: who finds none finds no old heartbeat either
         finally:
             self.over.set()
 
@@ -155,6 +155,9 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
         Another driver has it and shows that it is alive.
     """
     run_id, seconds = internals.application_id, LEASE.read_or_default(internals.session_conf)
+    if files.compares:
+        with suppress(CheckpointLeasedError):
+            return Lease(files, internals, seconds, None)  # it is free nearly always
     found = _read(files)
     if found is None or (found.run == run_id and _stopped(found) is None):
         return Lease(files, internals, seconds, found)

@@ -14,7 +14,15 @@ from typing import Any
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 
-__all__ = ["END_OF_TIMERS_MS", "END_OF_TIME_MS", "WATERMARK_POLICY", "Checkpoint", "OffsetEntry", "UnknownCheckpointFormatError"]
+__all__ = [
+    "END_OF_TIMERS_MS",
+    "END_OF_TIME_MS",
+    "WATERMARK_POLICY",
+    "Checkpoint",
+    "CommittedBatch",
+    "OffsetEntry",
+    "UnknownCheckpointFormatError",
+]
 
 END_OF_TIME_MS = 253_402_300_799_000
 """Last second of the year 9999, in milliseconds: a watermark beyond every window, still a valid timestamp everywhere in Spark."""
@@ -123,6 +131,25 @@ class OffsetEntry:
         return replace(self, metadata={**self.metadata, "conf": confs})
 
 
+@dataclass(frozen=True)
+class CommittedBatch:
+    """A batch of both logs.
+
+    Parameters
+    ----------
+    batch_id
+        Its id.
+    entry
+        What it read up to.
+    watermark_ms
+        The event-time watermark in milliseconds that its commit left behind.
+    """
+
+    batch_id: int
+    entry: OffsetEntry
+    watermark_ms: int
+
+
 class Checkpoint:
     """The logs in a checkpoint folder or in a copy below it.
 
@@ -190,20 +217,36 @@ class Checkpoint:
 
     def offsets(self, batch_id: int) -> OffsetEntry:
         """Return an entry of the offset log."""
+        entry = self.find_offsets(batch_id)
+        if entry is None:
+            raise UnknownCheckpointFormatError(f"{self.files.uri(self.name(f'offsets/{batch_id}'))} is missing")
+        return entry
+
+    def find_offsets(self, batch_id: int) -> OffsetEntry | None:
+        """Return an entry of the offset log, None where there is none."""
         name = self.name(f"offsets/{batch_id}")
         text = self.files.read(name)
-        if text is None:
-            raise UnknownCheckpointFormatError(f"{self.files.uri(name)} is missing")
-        return OffsetEntry.parse(self.files.uri(name), text)
+        return None if text is None else OffsetEntry.parse(self.files.uri(name), text)
 
     def write_offsets(self, batch_id: int, entry: OffsetEntry) -> None:
         """Write an entry of the offset log."""
         self.files.write(self.name(f"offsets/{batch_id}"), entry.text())
 
+    def write_generation(self, first: int, entry: OffsetEntry) -> None:
+        """Write the logs after which the next batch has an id, and reads on at an entry's offsets; in no order."""
+        names = [self.name(f"offsets/{batch_id}") for batch_id in (first - 2, first - 1)]
+        commit = {self.name(f"commits/{first - 1}"): _commit_text(_COMMIT_VERSIONS[0], {}, entry.watermark_ms)}
+        self.files.write_all({**dict.fromkeys(names, entry.text()), **commit})
+
     def watermark_after(self, batch_id: int) -> int:
         """Return the event-time watermark in milliseconds that the batch's commit left behind."""
+        return self.committed_batch(batch_id).watermark_ms
+
+    def committed_batch(self, batch_id: int) -> CommittedBatch:
+        """Return what both logs say of a batch."""
         _, found = self._commit(batch_id)
-        return max(int(found.get("nextBatchWatermarkMs", 0)), self.offsets(batch_id).watermark_ms)
+        entry = self.offsets(batch_id)
+        return CommittedBatch(batch_id, entry, max(int(found.get("nextBatchWatermarkMs", 0)), entry.watermark_ms))
 
     def _commit(self, batch_id: int) -> tuple[str, dict[str, Any]]:
         name = self.name(f"commits/{batch_id}")
@@ -225,8 +268,7 @@ class Checkpoint:
         From version 2 on an entry names the files in which the state is, so that of the state's batch must go with the state.
         """
         version, found = flushed._commit(batch_id) if flushed is not None else (_COMMIT_VERSIONS[0], {})
-        text = json.dumps({**found, "nextBatchWatermarkMs": watermark_ms}, separators=(",", ":"))
-        self.files.write(self.name(f"commits/{batch_id}"), f"{version}\n{text}")
+        self.files.write(self.name(f"commits/{batch_id}"), _commit_text(version, found, watermark_ms))
 
     @property
     def metadata(self) -> str | None:
@@ -241,3 +283,7 @@ class Checkpoint:
     def new_metadata() -> str:
         """Return metadata with a new query id, so that sinks keyed by query id start a new series of batch ids."""
         return json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":"))
+
+
+def _commit_text(version: str, found: Mapping[str, Any], watermark_ms: int) -> str:
+    return f"{version}\n" + json.dumps({**found, "nextBatchWatermarkMs": watermark_ms}, separators=(",", ":"))

@@ -70,9 +70,9 @@ class ObjectStore:
                 return None
             raise
 
-    def copy(self, source: Any, target: Any) -> None:
-        """Create or replace an object with what another one holds."""
-        read = self._fs.open(source)
+    def copy(self, status: Any, target: Any) -> None:
+        """Create or replace an object with what another one holds, of which a listing has told: by two requests."""
+        read = self._fs.openFile(status.getPath()).withFileStatus(status).build().get()
         try:
             stream = self._overwriting(target).build()
             try:
@@ -84,28 +84,38 @@ class ObjectStore:
         finally:
             read.close()
 
-    def remove_below(self, folder: Any, listed: Any) -> None:
-        """Remove the objects of a listing in bulk; what cannot be removed stays.
+    def paths_of(self, listed: Any) -> Any:
+        """Return the paths of a Java list of Hadoop's FileStatus, as another one, without a question to the JVM about each of them."""
+        jvm = self._internals.jvm
+        of = jvm.java.lang.Class.forName("[Lorg.apache.hadoop.fs.FileStatus;")
+        statuses = jvm.java.util.Arrays.copyOf(listed.toArray(), int(listed.size()), of)
+        return self._internals.list_of(jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(statuses))
+
+    def remove(self, root: Any, paths: Any) -> None:
+        """Remove objects in bulk.
 
         Parameters
         ----------
-        folder
-            In which all of them are.
-        listed
-            Java list of Hadoop's FileStatus. Each question to the JVM takes its time, so none is asked about one of them.
+        root
+            Folder in which all of them are.
+        paths
+            Java list.
+
+        Raises
+        ------
+        OSError
+            The store has refused one.
         """
-        jvm = self._internals.jvm
-        hadoop = jvm.org.apache.hadoop.fs
-        count, of = int(listed.size()), jvm.java.lang.Class.forName("[Lorg.apache.hadoop.fs.FileStatus;")
-        paths = self._internals.list_of(hadoop.FileUtil.stat2Paths(jvm.java.util.Arrays.copyOf(listed.toArray(), count, of)))
-        bulk = self._fs.createBulkDelete(folder)
+        bulk = self._fs.createBulkDelete(root)
         try:
-            size = int(bulk.pageSize())
+            size, count = int(bulk.pageSize()), int(paths.size())
             pages = [paths.subList(first, min(first + size, count)) for first in range(0, count, size)]
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                list(pool.map(bulk.bulkDelete, pages))
+                refused = [entry for entries in pool.map(bulk.bulkDelete, pages) for entry in entries]
         finally:
             bulk.close()
+        if refused:
+            raise OSError(f"{len(refused)} objects could not be removed, the first of them {refused[0].getKey()}: {refused[0].getValue()}")
 
     def _overwriting(self, path: Any) -> Any:
         return self._fs.createFile(path).overwrite(True).opt(_WITHOUT_PROBES, True)

@@ -46,16 +46,13 @@ def _reseed(files: CheckpointFiles, journal: Journal) -> None:
     seeded = entry.at(journal.watermark_ms, entry.batch_time_ms)
     if first == 0:
         seeded = seeded.without_confs(*_FREE_CONFS)
-    files.delete("offsets")
-    reached("offsets-cleared")
-    live.write_offsets(first - 2, seeded)
-    live.write_offsets(first - 1, seeded)
-    reached("offsets-seeded")
-    files.delete("commits")
-    reached("commits-cleared")
-    live.write_commit(first - 1, journal.watermark_ms)
-    reached("commits-seeded")
-    files.delete_many("state")
+    files.empty("offsets")
+    files.empty("commits")
+    reached("logs-cleared")
+    live.write_generation(first, seeded)
+    reached("logs-seeded")
+    files.empty("state")
+    files.delete("state")
     reached("state-cleared")
 
 

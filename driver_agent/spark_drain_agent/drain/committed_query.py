@@ -11,10 +11,11 @@ from spark_drain_store import DrainOptions, DrainState, QueryReport
 
 from spark_drain_agent.checkpoint.complete import complete, prepare
 from spark_drain_agent.checkpoint.fence import is_fence, never_fenced
+from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import settle
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal
-from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
-from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint
+from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
+from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, CommittedBatch
 from spark_drain_agent.checkpoint.state_export import export_state
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.follow import follow
@@ -63,6 +64,8 @@ class CommittedQuery:
         What was decided; None in a run that inherited the drain, which plans when it needs to.
     frozen
         The running query without its sources; None where it is bounded, reads on, or does not run.
+    last
+        The newest batch when it was frozen; None where nobody looked.
     """
 
     def __init__(
@@ -74,10 +77,11 @@ class CommittedQuery:
         *,
         plan: QueryPlan | None = None,
         frozen: FrozenQuery | None = None,
+        last: CommittedBatch | None = None,
     ) -> None:
         self._tracked, self._options, self._drain_id, self._report = tracked, options, drain_id, report
         self._plan = plan
-        self._frozen = frozen
+        self._frozen, self._last = frozen, last
         self._sources = frozen.sources if frozen is not None else ()
         self._lease: Lease | None = None
         self._rows_before: tuple[int, ...] = ()
@@ -142,28 +146,29 @@ class CommittedQuery:
             self._hold_lease(tell)
         if self.depends_on and not self._followed:
             self._follow(checkpoint)
-        if self._frozen is not None:
-            self._rows_before = self._rows_before or tracked.state_rows()
-            try:
-                self._flush_running(self._frozen.live, checkpoint, tell)
-            finally:
-                terminate(self._frozen.live, checkpoint)
-                self._frozen.stop_sources()
-        journal = read_journal(files)
+            pending = read_journal(files)
+        flushed = self._flush_running(checkpoint, pending, tell)
+        journal = flushed or self._begun(files, checkpoint, tell)
+        if journal is None:
+            self._export_kept(checkpoint)
+            self._report = describe_untouched(self._report, self._sources, checkpoint)
+        else:
+            retain = self._options.retain_archives
+            completed = complete(files, journal, application(tracked, journal), retain, flushed=flushed is not None)
+            rows_after = completed.rows_after or self._rows_after_running_flush(completed.journal)
+            self._report = describe_drained(self._report, files, completed.journal, rows_after)
+        self.let_go()
+
+    def _begun(self, files: CheckpointFiles, checkpoint: Checkpoint, tell: Callable[[str], None]) -> Journal | None:
+        """Return the journal of this drain, which is begun where it was not; None where there is nothing to do to the checkpoint."""
+        tracked, journal = self._tracked, read_journal(files)
         if journal is None and is_fence(checkpoint.metadata):
             raise MalformedJournalError.missing(files.root)
         if journal is None or journal.drain_id != self._drain_id or never_fenced(files, journal):
             with marked(tracked.internals.context, tracked.local_properties()):
                 settle(files, lambda folder: tracked.internals.launch_once_at(tracked.as_started(), folder))
-            journal = self._begin(tell)
-        if journal is None:
-            self._export_kept(checkpoint)
-            self._report = describe_untouched(self._report, self._sources, checkpoint)
-        else:
-            completed = complete(files, journal, application(tracked, journal), self._options.retain_archives)
-            rows_after = completed.rows_after or self._rows_after_running_flush(completed.journal)
-            self._report = describe_drained(self._report, files, completed.journal, rows_after)
-        self.let_go()
+            return self._begin(journal, tell, checkpoint.newest_commit)
+        return journal
 
     def let_go(self) -> None:
         """Leave the checkpoint to the next start: nothing of this drain works on it any more."""
@@ -208,14 +213,28 @@ class CommittedQuery:
             reached("followed")
         self._followed = True
 
-    def _flush_running(self, live: LiveQuery, checkpoint: Checkpoint, tell: Callable[[str], None]) -> None:
-        if not self._planned().flushes or not live.thread_alive or is_fence(checkpoint.metadata):
-            return
+    def _flush_running(self, checkpoint: Checkpoint, before: Journal | None, tell: Callable[[str], None]) -> Journal | None:
+        """End the query where it runs, after it has flushed itself, if it can; return the journal where it did."""
+        if self._frozen is None:
+            return None
+        self._rows_before = self._rows_before or self._tracked.state_rows()
+        live, flushed = self._frozen.live, None
+        try:
+            if self._flushes_in_place(live):
+                known = self._last.batch_id if self._last is not None else None
+                flushed = flush_running(live, checkpoint, partial(self._begin, before, tell), known)
+        finally:
+            terminate(live, checkpoint, flushed.flush_batch_id if flushed is not None else None)
+            self._frozen.stop_sources()
+        return flushed
+
+    def _flushes_in_place(self, live: LiveQuery) -> bool:
+        if not self._planned().flushes or not live.thread_alive:
+            return False
         obstacle = running_flush_obstacle(self._tracked.running_flush_facts(self._options))
         if obstacle:
             LOG.info("drain %s: %s is flushed on a work copy, since %s", self._drain_id, self.label, obstacle)
-            return
-        flush_running(live, checkpoint, partial(self._begin, tell))
+        return not obstacle
 
     def _rows_after_running_flush(self, journal: Journal) -> tuple[int, ...]:
         progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
@@ -234,17 +253,22 @@ class CommittedQuery:
         query_id = str(json.loads(metadata).get("id", ""))
         return query_folder(self._tracked.internals.qualified(root), self._tracked.captured.query_name, query_id)
 
-    def _begin(self, tell: Callable[[str], None]) -> Journal | None:
-        """Write the journal of a settled checkpoint; None where there is nothing to do to it."""
+    def _begin(self, expected: Journal | None, tell: Callable[[str], None], batch_id: int | None) -> Journal | None:
+        """Write the journal of a settled checkpoint, whose journal was the ``expected`` one; None where there is nothing to do to it."""
         tracked, checkpoint = self._tracked, self._tracked.checkpoint()
         plan, options = self._planned(), self._options
-        batch_id, metadata = checkpoint.newest_commit, checkpoint.metadata
-        if plan.checkpoint_policy == "" or batch_id is None or metadata is None or is_fence(metadata):
+        if plan.checkpoint_policy == "" or batch_id is None:
             return None
+        self._hold_lease(tell)
         before = read_journal(tracked.checkpoint_files())
+        if before != expected:  # written between the look at it and the lease
+            raise CheckpointLeasedError(f"{tracked.location} was drained by another run at the same time")
+        metadata = checkpoint.metadata
+        if metadata is None or is_fence(metadata):
+            return None
         if before is not None and before.step is JournalStep.DONE and before.begins_empty and batch_id == before.first_batch_id - 1:
             return None  # no batch since the last drain
-        self._hold_lease(tell)
+        last = self._last if self._last is not None and self._last.batch_id == batch_id else checkpoint.committed_batch(batch_id)
         discarded_ids = before.discarded_ids if before is not None else -1
         return prepare(
             tracked.checkpoint_files(),
@@ -256,14 +280,14 @@ class CommittedQuery:
                 sink=tracked.captured.source,
                 sources=self._sources,
                 batch_id=batch_id,
-                watermark_ms=checkpoint.watermark_after(batch_id),
+                watermark_ms=last.watermark_ms,
                 watermarks=tracked.watermarks(),
-                watermark_policy=checkpoint.offsets(batch_id).metadata.get("conf", {}).get(WATERMARK_POLICY, ""),
+                watermark_policy=last.entry.confs.get(WATERMARK_POLICY, ""),
                 metadata=metadata,
                 fingerprint=tracked.fingerprint,
                 spark_version=tracked.internals.spark_version,
                 application=tracked.internals.application_id,
-                generation=tracked.generation() + 1,
+                generation=(before.drains if before is not None else 0) + 1,
                 flushes=plan.flushes,
                 processing_time=tracked.processing_time,
                 windows=options.incomplete_windows,

@@ -70,8 +70,9 @@ def _last_entry(files: CheckpointFiles, journal: Journal) -> OffsetEntry:
     """Return where the last batch ended: its own entry, or, when its archive is not retained, the seed that was made of it."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
     for log in (work, live):
-        if files.is_file(log.name(f"offsets/{journal.batch_id}")):
-            return log.offsets(journal.batch_id)
+        found = log.find_offsets(journal.batch_id)
+        if found is not None:
+            return found
     return live.offsets(journal.first_batch_id - 1)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from spark_drain_store import DrainOptions, DrainState, QueryReport
 
+from spark_drain_agent.checkpoint.logs import CommittedBatch
 from spark_drain_agent.drain.committed_query import CommittedQuery
 from spark_drain_agent.drain.connections import Connection
 from spark_drain_agent.drain.planned import planned, refuse_confs, refuse_outputs, refuse_unknown_end
@@ -40,7 +41,10 @@ class UncommittedQuery:
         refuse_confs(tracked.internals)
         self._plan = planned(tracked, options)
         self._frozen: FrozenQuery | None = None
-        self._state_seen = tracked.location is not None and tracked.checkpoint().newest_commit is not None
+        self._transforms = any(operator.name.startswith("TransformWithState") for operator in self._plan.operators)
+        self._state_seen = self._transforms and tracked.location is not None and tracked.checkpoint().newest_commit is not None
+        self._newest: int | None = None
+        self._last: CommittedBatch | None = None
         self._report = replace(describe_planned(describe_query(tracked), self._plan), state="Running", fingerprint=tracked.fingerprint)
         self._warnings = self._report.warnings
 
@@ -118,6 +122,8 @@ class UncommittedQuery:
         if self._frozen is None:
             what = "the batch of {}, which real-time mode ends" if self.real_time else "the rest of {}, which is bounded"
             return what.format(self.label) if self._tracked.live.thread_alive else ""
+        if not self._tracked.live.trigger_active:
+            return ""
         checkpoint = self._tracked.checkpoint()
         return "" if checkpoint.settled else f"batch {checkpoint.newest_offsets} of {self.label}"
 
@@ -127,7 +133,7 @@ class UncommittedQuery:
             self._frozen = pause(self._tracked.live, keep_waiting)
             self._tracked.keep_temporary_checkpoint()
         if self._frozen is not None:
-            wait_until_settled(self._frozen.live, self._tracked.checkpoint(), keep_waiting)
+            self._newest = wait_until_settled(self._frozen.live, self._tracked.checkpoint(), keep_waiting)
         else:
             self._tracked.live.wait_until_ended(keep_waiting)
 
@@ -165,9 +171,9 @@ class UncommittedQuery:
             The logs are of a later Spark.
         """
         checkpoint = self._tracked.checkpoint() if self._tracked.location else None
-        if checkpoint is not None and checkpoint.newest_commit is not None:
-            checkpoint.watermark_after(checkpoint.newest_commit)
-        if not self._state_seen and any(operator.name.startswith("TransformWithState") for operator in self._plan.operators):
+        newest = self._newest if checkpoint is None or self._newest is not None else checkpoint.newest_commit
+        self._last = checkpoint.committed_batch(newest) if checkpoint is not None and newest is not None else None
+        if self._transforms and not self._state_seen:
             self._plan = planned(self._tracked, self._options)
             self._state_seen = True
 
@@ -177,10 +183,11 @@ class UncommittedQuery:
             self._frozen.thaw()
             self._frozen = None
             self._tracked.drop_temporary_checkpoint()
+        self._newest = self._last = None
         self._report = replace(self._report, state="Running", checkpoint_location=self._tracked.location or "")
 
     def commit(self, drain_id: str) -> CommittedQuery:
         """Hand the query over to what happens past the point of no return."""
         if self._frozen is not None:
             self._frozen.end()
-        return CommittedQuery(self._tracked, self._options, drain_id, self._report, plan=self._plan, frozen=self._frozen)
+        return CommittedQuery(self._tracked, self._options, drain_id, self._report, plan=self._plan, frozen=self._frozen, last=self._last)

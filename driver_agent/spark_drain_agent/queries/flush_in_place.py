@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spark_drain_agent.checkpoint.fence import fence
-from spark_drain_agent.checkpoint.flush import FlushError, copy_sources
+from spark_drain_agent.checkpoint.fence import set_fence
+from spark_drain_agent.checkpoint.flush import FlushError, archive_beside_flush
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
 from spark_drain_agent.clock import monotonic
@@ -27,7 +27,8 @@ FLUSH_CONF = "spark.sparkdrain.flush"
 """``Auto`` (default), or ``WorkCopy``: never flush inside the running query."""
 
 _POLL_SECONDS = 0.01
-_POLL_BY_REQUEST_SECONDS = 0.2
+_LOOK_SECONDS = 0.2
+_LONGEST_UNLOOKED_SECONDS = 2.0
 _LONGEST_WAIT_MS = 1000
 _UNPLANNED_SECONDS = 5.0
 
@@ -87,7 +88,9 @@ def running_flush_obstacle(facts: RunningFlushFacts) -> str:
     return f"its next trigger is {wait_ms} ms away" if wait_ms > _LONGEST_WAIT_MS else ""
 
 
-def flush_running(live: LiveQuery, checkpoint: Checkpoint, begin: Callable[[], Journal | None]) -> None:
+def flush_running(
+    live: LiveQuery, checkpoint: Checkpoint, begin: Callable[[int | None], Journal | None], committed: int | None
+) -> Journal | None:
     """Fence the checkpoint of a frozen query and let the query itself run the flush batch; where it does not, the work copy has to.
 
     Parameters
@@ -97,7 +100,15 @@ def flush_running(live: LiveQuery, checkpoint: Checkpoint, begin: Callable[[], J
     checkpoint
         Its logs.
     begin
-        Writes the journal; None where there is nothing to flush.
+        Writes the journal after the newest batch, where there was one, of a checkpoint that is not fenced; None where there is nothing to
+        flush.
+    committed
+        A batch that is known to be committed, None where none is.
+
+    Returns
+    -------
+    Journal or None
+        That of the drain whose flush batch the query has committed.
 
     Raises
     ------
@@ -106,22 +117,22 @@ def flush_running(live: LiveQuery, checkpoint: Checkpoint, begin: Callable[[], J
     """
     journal = None
     while journal is None:
-        with looked_at(live, checkpoint) as settled:
+        with looked_at(live, checkpoint, committed=committed) as logs:
             # Without its sources, too, a query plans a batch when its watermark has risen.
-            if settled:
-                journal = begin()
+            if logs.settled:
+                journal = begin(logs.newest)
                 if journal is None:
-                    return
-                fence(checkpoint.files, journal)
+                    return None
+                set_fence(checkpoint.files, journal)
                 if not _raise_watermark(live, journal):
                     live.terminate()  # before it plans another batch, which would be taken for the flush
-                    return
+                    return None
             elif not live.thread_alive:
-                return
+                return None
         time.sleep(_POLL_SECONDS)
     reached("watermark-raised")
-    copy_sources(checkpoint.files, journal)  # while the batch runs: each of these small files takes tens of milliseconds
-    _wait_for_commit(live, checkpoint, journal)
+    archive_beside_flush(checkpoint.files, journal)  # each of these small files takes tens of milliseconds
+    return journal if _commits(live, checkpoint, journal) else None
 
 
 def _raise_watermark(live: LiveQuery, journal: Journal) -> bool:
@@ -134,14 +145,23 @@ def _raise_watermark(live: LiveQuery, journal: Journal) -> bool:
     return True
 
 
-def _wait_for_commit(live: LiveQuery, checkpoint: Checkpoint, journal: Journal) -> None:
+def _commits(live: LiveQuery, checkpoint: Checkpoint, journal: Journal) -> bool:
+    """Wait for the commit of the flush batch; return False where the query does not plan it."""
     commit, offsets = (checkpoint.name(f"{log}/{journal.flush_batch_id}") for log in ("commits", "offsets"))
     give_up = monotonic() + _UNPLANNED_SECONDS
-    while not checkpoint.files.is_file(commit):
-        if not live.thread_alive:
-            raise FlushError(f"batch {journal.flush_batch_id} failed: {live.error or 'the query ended'}")
-        if monotonic() > give_up and not live.trigger_active and not checkpoint.files.is_file(offsets):
-            LOG.info("drain %s: the running query has planned no flush batch", journal.drain_id)
-            return
-        time.sleep(_POLL_SECONDS if checkpoint.files.renames_atomically else _POLL_BY_REQUEST_SECONDS)
-    reached("running-flush-committed")
+    look_at, seen_at = 0.0, monotonic()
+    while True:
+        # The store is asked when the query is between two batches, and now and then: each question to an object store is a request.
+        if monotonic() >= look_at and (not live.trigger_active or monotonic() > seen_at + _LONGEST_UNLOOKED_SECONDS):
+            alive = live.thread_alive
+            if checkpoint.files.is_file(commit):
+                reached("running-flush-committed")
+                return True
+            if not alive:
+                raise FlushError(f"batch {journal.flush_batch_id} failed: {live.error or 'the query ended'}")
+            if monotonic() > give_up and not live.trigger_active and not checkpoint.files.is_file(offsets):
+                LOG.info("drain %s: the running query has planned no flush batch", journal.drain_id)
+                return False
+            seen_at = monotonic()
+            look_at = seen_at if checkpoint.files.renames_atomically else seen_at + _LOOK_SECONDS
+        time.sleep(_POLL_SECONDS)

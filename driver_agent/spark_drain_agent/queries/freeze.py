@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from spark_drain_agent.checkpoint.logs import Checkpoint
@@ -31,6 +32,22 @@ _END_SECONDS = 5.0
 
 class QueryEndedError(Exception):
     """The query's thread ended while it was being drained; the message has its exception."""
+
+
+@dataclass(frozen=True)
+class Logs:
+    """How the logs of a query stand.
+
+    Parameters
+    ----------
+    newest
+        The newest planned batch; None where there was never one.
+    settled
+        Whether it, and so every planned batch, is committed.
+    """
+
+    newest: int | None
+    settled: bool
 
 
 class FrozenQuery:
@@ -119,16 +136,18 @@ def wait_until_initialized(live: LiveQuery, keep_waiting: Callable[[], None]) ->
 
 
 @contextmanager
-def looked_at(live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Callable[[], None] | None = None) -> Iterator[bool]:
-    """Hold the query's lock, knowing whether every planned batch is committed.
+def looked_at(
+    live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Callable[[], None] | None = None, committed: int | None = None
+) -> Iterator[Logs]:
+    """Hold the query's lock, knowing how its logs stand.
 
-    The logs are listed before: under the lock a listing of an object store would hold the query up.
+    They are listed before, where no batch is known to be ``committed``: under the lock a listing of an object store would hold the query up.
     """
-    planned = checkpoint.newest_offsets
+    planned = checkpoint.newest_offsets if committed is None else committed
     with live.progress_lock(keep_waiting):
         # A query that plans batch after batch hands the lock over when it has committed one: what was listed before is out of date.
         newest = newest_planned(checkpoint, planned)
-        yield newest is None or checkpoint.files.is_file(checkpoint.name(f"commits/{newest}"))
+        yield Logs(newest, newest in (None, committed) or checkpoint.files.is_file(checkpoint.name(f"commits/{newest}")))
 
 
 def newest_planned(checkpoint: Checkpoint, known: int | None) -> int | None:
@@ -138,8 +157,8 @@ def newest_planned(checkpoint: Checkpoint, known: int | None) -> int | None:
     return known
 
 
-def wait_until_settled(live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Callable[[], None]) -> None:
-    """Wait until every planned batch is committed.
+def wait_until_settled(live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Callable[[], None]) -> int | None:
+    """Wait until every planned batch is committed, and return the newest; None where there was never one.
 
     Raises
     ------
@@ -147,17 +166,17 @@ def wait_until_settled(live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Ca
         The query ended, for example because its batch failed.
     """
     while True:
-        with looked_at(live, checkpoint, keep_waiting) as settled:
-            if settled:
-                return
+        with looked_at(live, checkpoint, keep_waiting) as logs:
+            if logs.settled:
+                return logs.newest
         if not live.thread_alive:
             raise QueryEndedError(live.error or "the query ended")
         keep_waiting()
         time.sleep(_POLL_SECONDS)
 
 
-def terminate(live: LiveQuery, checkpoint: Checkpoint) -> None:
-    """End the query's thread between two batches.
+def terminate(live: LiveQuery, checkpoint: Checkpoint, committed: int | None = None) -> None:
+    """End the query's thread between two batches, of which one may be known to be ``committed``.
 
     A query with processing-time timers plans batch after batch even without sources; after a while it is ended wherever it is between
     planning and running, which leaves a planned batch that `settle` executes. A batch that runs is always waited for: cancelling it
@@ -165,8 +184,8 @@ def terminate(live: LiveQuery, checkpoint: Checkpoint) -> None:
     """
     give_up = monotonic() + _BOUNDARY_SECONDS
     while live.thread_alive:
-        with looked_at(live, checkpoint) as settled:
-            if settled or monotonic() > give_up:
+        with looked_at(live, checkpoint, committed=committed) as logs:
+            if logs.settled or monotonic() > give_up:
                 live.terminate()
                 break
         time.sleep(_POLL_SECONDS)

@@ -44,7 +44,7 @@ def test_a_given_up_flush_may_have_reached_any_other_sink(tmp_path: Path, first_
     assert _given_up(files_in(tmp_path), replace(GOES_ON, first_batch_id=first_batch_id)) == first
 
 
-@pytest.mark.parametrize("point", ["offsets-cleared", "seeded"])
+@pytest.mark.parametrize("point", ["logs-cleared", "seeded"])
 def test_a_flush_whose_giving_up_was_interrupted_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     """The command may be repeated, as its page says."""
 

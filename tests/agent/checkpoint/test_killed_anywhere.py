@@ -13,7 +13,7 @@ from spark_drain_agent.checkpoint.archive import missing_from_archive
 from spark_drain_agent.checkpoint.complete import Application, complete, prepare
 from spark_drain_agent.checkpoint.fence import can_undo, fence, is_fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.flush import copy_sources
+from spark_drain_agent.checkpoint.flush import archive_beside_flush
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
 from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
@@ -24,6 +24,14 @@ from tests.agent.folder import files_in, killed_after
 
 STATE = {f"state/0/{partition}/{version}.delta": f"{partition} {version}" for partition in (0, 1) for version in (7, 8)}
 SOURCES = {"sources/0/0": "v1\nfirst offsets"}
+
+
+Store = dict[str, bool]
+STORES = pytest.mark.parametrize(
+    "store",
+    [{}, {"objects": True}, {"objects": True, "takes_by_moving": True}],
+    ids=["folder", "bucket", "bucket-with-much-state"],
+)
 
 
 def running(files: CheckpointFiles) -> None:
@@ -61,7 +69,7 @@ class Version:
         """Do what a running query does of a drain."""
         live = Checkpoint(self._files)
         fence(self._files, self._journal)
-        copy_sources(self._files, self._journal)
+        archive_beside_flush(self._files, self._journal)
         live.write_offsets(8, live.offsets(7).at(END_OF_TIME_MS, 2000))
         self._flush(live)
 
@@ -99,23 +107,23 @@ def check_drained(files: CheckpointFiles, journal: Journal) -> None:
     assert missing_from_archive(files, journal) == []
 
 
-@pytest.mark.parametrize("objects", [False, True], ids=["folder", "bucket"])
+@STORES
 @pytest.mark.parametrize("policy", ["Reseed", "Continue"])
 @pytest.mark.parametrize("in_place", [True, False], ids=["in-place", "work-copy"])
-def test_killed_anywhere(in_place: bool, policy: str, objects: bool, tmp_path: Path) -> None:
+def test_killed_anywhere(in_place: bool, policy: str, store: Store, tmp_path: Path) -> None:
     journal = dataclasses.replace(JOURNAL, checkpoint_policy=policy)
     undone = changes = 0
     while True:
-        files = files_in(tmp_path / f"{changes}", objects=objects)
+        files = files_in(tmp_path / f"{changes}", **store)
         running(files)
         version = Version(files, journal)
         with killed_after(changes, files) as killed:
             drain(files, version, journal, in_place=in_place)
         begun = read_journal(files)
         if begun is not None and can_undo(files, begun) and killed:
-            _check_undone(tmp_path / f"{changes}", journal, objects=objects)
+            _check_undone(tmp_path / f"{changes}", journal, store)
             undone += 1
-        _go_on_killed_again(tmp_path / f"{changes}", journal, objects=objects)
+        _go_on_killed_again(tmp_path / f"{changes}", journal, store)
         go_on(files, version, journal)
         check_drained(files, journal)
         assert version.flushed >= 1
@@ -126,16 +134,16 @@ def test_killed_anywhere(in_place: bool, policy: str, objects: bool, tmp_path: P
     assert undone > 2
 
 
-def _copy_of(base: Path, name: str, *, objects: bool) -> CheckpointFiles:
+def _copy_of(base: Path, name: str, store: Store) -> CheckpointFiles:
     shutil.copytree(base, base.with_name(f"{base.name}-{name}"))
-    return files_in(base.with_name(f"{base.name}-{name}"), objects=objects)
+    return files_in(base.with_name(f"{base.name}-{name}"), **store)
 
 
-def _check_undone(base: Path, journal: Journal, *, objects: bool) -> None:
+def _check_undone(base: Path, journal: Journal, store: Store) -> None:
     """Take the drain back, killed again at each change: the version that was drained finds all that it had."""
     changes = 0
     while True:
-        files = _copy_of(base, f"undone-{changes}", objects=objects)
+        files = _copy_of(base, f"undone-{changes}", store)
         begun = read_journal(files)
         assert begun is not None
         with killed_after(changes, files) as killed:
@@ -152,21 +160,21 @@ def _check_undone(base: Path, journal: Journal, *, objects: bool) -> None:
         changes += 1
 
 
-def _go_on_killed_again(base: Path, journal: Journal, *, objects: bool) -> None:
+def _go_on_killed_again(base: Path, journal: Journal, store: Store) -> None:
     """Kill the driver that goes on, too, at some changes, and the next one ends the drain."""
     for changes in (0, 3, 8):
-        files = _copy_of(base, f"again-{changes}", objects=objects)
+        files = _copy_of(base, f"again-{changes}", store)
         with killed_after(changes, files):
             go_on(files, Version(files, journal), journal)
         go_on(files, Version(files, journal), journal)
         check_drained(files, journal)
 
 
-@pytest.mark.parametrize("objects", [False, True], ids=["folder", "bucket"])
-def test_an_archive_is_put_back_whole_wherever_that_is_killed(objects: bool, tmp_path: Path) -> None:
+@STORES
+def test_an_archive_is_put_back_whole_wherever_that_is_killed(store: Store, tmp_path: Path) -> None:
     changes = 0
     while True:
-        files = files_in(tmp_path / f"{changes}", objects=objects)
+        files = files_in(tmp_path / f"{changes}", **store)
         running(files)
         drain(files, Version(files, JOURNAL), JOURNAL, in_place=False)
         for name, text in {"offsets/0": OFFSETS, "state/0/0/1.delta": "next", "state/0/1/8.delta": "next"}.items():
