@@ -134,16 +134,17 @@ def _pin_partitions(work: Checkpoint, journal: Journal) -> None:
 
     Spark 4.2 looks for it when it finds a batch without a commit, and cannot start such a checkpoint without (measured, without any drain).
     """
-    partitions = work.state_partitions
-    for batch_id in (journal.batch_id, journal.flush_batch_id):
-        if partitions is not None and work.files.is_file(work.name(f"offsets/{batch_id}")):
-            entry = work.offsets(batch_id)
+    entries = {batch_id: work.find_offsets(batch_id) for batch_id in (journal.batch_id, journal.flush_batch_id)}
+    without = {batch_id: entry for batch_id, entry in entries.items() if entry is not None and _PARTITIONS not in entry.confs}
+    partitions = work.state_partitions if without else None
+    for batch_id, entry in without.items():
+        if partitions is not None:
             work.write_offsets(batch_id, entry.with_confs({_PARTITIONS: str(partitions), **entry.confs}))
 
 
 def _planned_by_running_query(work: Checkpoint, journal: Journal) -> OffsetEntry | None:
     """Return the flush batch that a running query had planned: whatever it has written already, the same clock makes the same rows."""
-    planned = work.offsets(journal.flush_batch_id) if work.newest_offsets == journal.flush_batch_id else None
+    planned = work.find_offsets(journal.flush_batch_id)
     return planned if planned is not None and planned.watermark_ms == END_OF_TIME_MS else None
 
 

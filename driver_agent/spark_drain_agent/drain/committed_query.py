@@ -11,7 +11,6 @@ from spark_drain_store import DrainOptions, DrainState, QueryReport
 
 from spark_drain_agent.checkpoint.complete import complete, prepare
 from spark_drain_agent.checkpoint.fence import is_fence, never_fenced
-from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import settle
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
@@ -147,8 +146,8 @@ class CommittedQuery:
         if self.depends_on and not self._followed:
             self._follow(checkpoint)
             pending = read_journal(files)
-        flushed = self._flush_running(checkpoint, pending, tell)
-        journal = flushed or self._begun(files, checkpoint, tell)
+        flushed, committed = self._flush_running(checkpoint, pending, tell)
+        journal = flushed or self._begun(checkpoint, committed, tell)
         if journal is None:
             self._export_kept(checkpoint)
             self._report = describe_untouched(self._report, self._sources, checkpoint)
@@ -159,15 +158,21 @@ class CommittedQuery:
             self._report = describe_drained(self._report, files, completed.journal, rows_after)
         self.let_go()
 
-    def _begun(self, files: CheckpointFiles, checkpoint: Checkpoint, tell: Callable[[str], None]) -> Journal | None:
-        """Return the journal of this drain, which is begun where it was not; None where there is nothing to do to the checkpoint."""
-        tracked, journal = self._tracked, read_journal(files)
+    def _begun(self, checkpoint: Checkpoint, committed: int | None, tell: Callable[[str], None]) -> Journal | None:
+        """Return the journal of this drain, which is begun where it was not; None where there is nothing to do to the checkpoint.
+
+        Where the newest batch is known to be ``committed``, the logs are not looked at.
+        """
+        tracked, files = self._tracked, checkpoint.files
+        journal = read_journal(files)
         if journal is None and is_fence(checkpoint.metadata):
             raise MalformedJournalError.missing(files.root)
         if journal is None or journal.drain_id != self._drain_id or never_fenced(files, journal):
-            with marked(tracked.internals.context, tracked.local_properties()):
-                settle(files, lambda folder: tracked.internals.launch_once_at(tracked.as_started(), folder))
-            return self._begin(journal, tell, checkpoint.newest_commit)
+            if committed is None:
+                with marked(tracked.internals.context, tracked.local_properties()):
+                    settle(files, lambda folder: tracked.internals.launch_once_at(tracked.as_started(), folder))
+                committed = checkpoint.newest_commit
+            return self._begin(journal, tell, committed)
         return journal
 
     def let_go(self) -> None:
@@ -213,20 +218,26 @@ class CommittedQuery:
             reached("followed")
         self._followed = True
 
-    def _flush_running(self, checkpoint: Checkpoint, before: Journal | None, tell: Callable[[str], None]) -> Journal | None:
-        """End the query where it runs, after it has flushed itself, if it can; return the journal where it did."""
+    def _flush_running(
+        self, checkpoint: Checkpoint, before: Journal | None, tell: Callable[[str], None]
+    ) -> tuple[Journal | None, int | None]:
+        """End the query where it runs, after it has flushed itself, if it can.
+
+        Returns the journal where it did, and the newest batch where that is known to be committed.
+        """
         if self._frozen is None:
-            return None
+            return None, None
         self._rows_before = self._rows_before or self._tracked.state_rows()
         live, flushed = self._frozen.live, None
+        committed = self._last.batch_id if self._last is not None else None
         try:
             if self._flushes_in_place(live):
-                known = self._last.batch_id if self._last is not None else None
-                flushed = flush_running(live, checkpoint, partial(self._begin, before, tell), known)
+                flushed = flush_running(live, checkpoint, partial(self._begin, before, tell), committed)
+                committed = flushed.flush_batch_id if flushed is not None else committed
         finally:
-            terminate(live, checkpoint, flushed.flush_batch_id if flushed is not None else None)
+            newest = terminate(live, checkpoint, committed)
             self._frozen.stop_sources()
-        return flushed
+        return flushed, newest
 
     def _flushes_in_place(self, live: LiveQuery) -> bool:
         if not self._planned().flushes or not live.thread_alive:

@@ -141,7 +141,8 @@ def looked_at(
 ) -> Iterator[Logs]:
     """Hold the query's lock, knowing how its logs stand.
 
-    They are listed before, where no batch is known to be ``committed``: under the lock a listing of an object store would hold the query up.
+    They are listed before, where no batch is known to be ``committed``: under the lock a listing of an object store would hold the query
+    up.
     """
     planned = checkpoint.newest_offsets if committed is None else committed
     with live.progress_lock(keep_waiting):
@@ -175,21 +176,25 @@ def wait_until_settled(live: LiveQuery, checkpoint: Checkpoint, keep_waiting: Ca
         time.sleep(_POLL_SECONDS)
 
 
-def terminate(live: LiveQuery, checkpoint: Checkpoint, committed: int | None = None) -> None:
+def terminate(live: LiveQuery, checkpoint: Checkpoint, committed: int | None = None) -> int | None:
     """End the query's thread between two batches, of which one may be known to be ``committed``.
+
+    Returns the newest batch where every planned one is committed, None where that is not known.
 
     A query with processing-time timers plans batch after batch even without sources; after a while it is ended wherever it is between
     planning and running, which leaves a planned batch that `settle` executes. A batch that runs is always waited for: cancelling it
     may make a foreachBatch that swallows exceptions commit half of it.
     """
-    give_up = monotonic() + _BOUNDARY_SECONDS
+    give_up, newest = monotonic() + _BOUNDARY_SECONDS, None
     while live.thread_alive:
         with looked_at(live, checkpoint, committed=committed) as logs:
             if logs.settled or monotonic() > give_up:
                 live.terminate()
+                newest = logs.newest if logs.settled else None
                 break
         time.sleep(_POLL_SECONDS)
     while live.thread_alive:
         if not live.trigger_active:
             live.interrupt()
         time.sleep(_POLL_SECONDS / 5)
+    return newest

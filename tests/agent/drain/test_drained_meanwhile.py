@@ -1,0 +1,63 @@
+"""A driver that stood still between its look at a checkpoint and its lease on it, while another one drained it and let it go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import JournalStep, write_journal
+from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
+from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.drain import committed_query
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+
+from tests.agent.apps.sinks import counted, read
+from tests.agent.checkpoint.test_steps import JOURNAL
+from tests.agent.harness import Feed, eventually
+from tests.agent.warm import Warm
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def way(warm: Warm, request: pytest.FixtureRequest) -> Iterator[None]:
+    warm.session.conf.set(FLUSH_CONF, request.param)
+    yield
+    warm.session.conf.unset(FLUSH_CONF)
+
+
+@pytest.mark.parametrize("way", ["Auto", "WorkCopy"], indirect=True)
+def test_it_flushes_nothing(way: None, warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Feed(tmp_path / "input").add(3)
+    panes: Counter[int] = Counter()
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        panes[batch_id] += batch.agg(F.count("*")).first()[0]  # type: ignore[index]
+
+    writer = counted(read(warm.session, tmp_path)).writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.foreachBatch(write).start().processAllAvailable()
+    before, asked = dict(panes), list[str]()
+
+    def acquired_late(files: CheckpointFiles, *others: Any) -> Lease:
+        eventually(lambda: asked, "the drain to be asked for")
+        if len(asked) == 1:
+            asked.append("")
+            checkpoint, newest = Checkpoint(files), Checkpoint(files).newest_commit
+            assert newest is not None
+            done = replace(JOURNAL, drain_id=asked[0], step=JournalStep.DONE, checkpoint_policy="Continue", batch_id=newest, sources=())
+            write_journal(files, replace(done, metadata=checkpoint.metadata or "", watermark_ms=checkpoint.watermark_after(newest)))
+        return acquire_lease(files, *others)
+
+    monkeypatch.setattr(committed_query, "acquire_lease", acquired_late)
+    with warm.requested() as drain_id:
+        asked.append(drain_id)
+        drain = warm.drains.reaches(drain_id, "Drained")
+    assert dict(panes) == before, "the other driver has flushed"
+    assert drain["queries"][0]["checkpointPolicy"] == "Continue"
