@@ -49,4 +49,4 @@ def test_what_is_committed_while_the_lock_is_waited_for_counts(tmp_path: Path, t
 
     write(there)
     with looked_at(cast(LiveQuery, Busy(lambda: write(written))), Checkpoint(files)) as found:
-        assert found is settled
+        assert found.settled is settled
