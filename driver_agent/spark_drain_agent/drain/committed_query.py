@@ -213,6 +213,7 @@ class CommittedQuery:
             if journal is not None and (tracked.query is None or not tracked.query.isActive):
                 prepare_first_start(tracked, journal, lambda: False, monotonic())
             self._frozen = follow(tracked, self._drain_id, bounded=tracked.query is not None and self._planned().bounded)
+            self._last = None  # it has read on
             if self._frozen is not None:
                 self._sources = self._frozen.sources
             reached("followed")

@@ -148,6 +148,8 @@ def looked_at(
     with live.progress_lock(keep_waiting):
         # A query that plans batch after batch hands the lock over when it has committed one: what was listed before is out of date.
         newest = newest_planned(checkpoint, planned)
+        if newest == committed is not None and not checkpoint.files.is_file(checkpoint.name(f"offsets/{committed}")):
+            newest = checkpoint.newest_offsets  # those after it may have been removed as well, as too old
         yield Logs(newest, newest in (None, committed) or checkpoint.files.is_file(checkpoint.name(f"commits/{newest}")))
 
 

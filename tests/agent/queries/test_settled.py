@@ -50,3 +50,24 @@ def test_what_is_committed_while_the_lock_is_waited_for_counts(tmp_path: Path, t
     write(there)
     with looked_at(cast(LiveQuery, Busy(lambda: write(written))), Checkpoint(files)) as found:
         assert found.settled is settled
+
+
+@pytest.mark.parametrize(
+    ("there", "newest", "settled"),
+    [
+        (["offsets/5", "commits/5"], 5, True),
+        (["offsets/5"], 5, True),  # its commit is known
+        (["offsets/5", "offsets/6", "commits/6"], 6, True),
+        (["offsets/5", "offsets/6"], 6, False),
+        (["offsets/105", "commits/105", "offsets/106"], 106, False),  # it has run on, and those before were removed
+        (["offsets/105", "commits/105"], 105, True),
+    ],
+)
+def test_a_batch_that_is_known_to_be_committed_is_where_the_look_begins(
+    tmp_path: Path, there: list[str], newest: int, settled: bool
+) -> None:
+    files = files_in(tmp_path)
+    for name in there:
+        files.write(name, "v1\n{}")
+    with looked_at(cast(LiveQuery, Busy(lambda: None)), Checkpoint(files), committed=5) as found:
+        assert (found.newest, found.settled) == (newest, settled)
