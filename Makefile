@@ -28,9 +28,9 @@ lint:  ## style, types, layers, YAML, Dockerfiles, workflows, chart (one check o
 	@bash tools/bootstrap.sh lint
 	@$(VENV_PYTHON) -m tools.lint $(ONLY)
 
-demo:  ## drain a real job on a real cluster with real input (make demo KILL=1: with kill -9 of the driver mid-drain)
+demo:  ## drain a real job on a real cluster with real input (KILL=1: kill -9 of the driver mid-drain; STORE=s3: checkpoint in S3)
 	@bash tools/bootstrap.sh demo
-	@$(VENV_PYTHON) -m demo $(if $(KILL),--kill) $(ARGS)
+	@$(VENV_PYTHON) -m demo $(if $(KILL),--kill) $(if $(STORE),--store='$(STORE)') $(ARGS)
 
 lock: setup  ## write requirements.lock anew from pyproject.toml
 	@$(VENV_PYTHON) -m tools.lock

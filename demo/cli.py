@@ -10,6 +10,7 @@ from demo import cluster as where
 from demo.dataset import FLIGHTS
 from demo.errors import DemoError
 from demo.job import FlightsJob, Settings
+from demo.stores import STORES, Store
 from demo.story import STEPS, Plot, tell
 from demo.view import View
 
@@ -29,8 +30,12 @@ def main() -> int:
     view = View(STEPS)
     try:
         view.step("starting the cluster (its progress is on stderr; the first time takes up to 15 minutes)")
-        cluster = where.given(options.kubeconfig, options.operator_image, options.example_image) if options.kubeconfig else where.own()
-        settings = Settings(image=cluster.example_image, conf={}, idempotent=options.kill, per_second=options.per_second)
+        store: Store = options.store
+        if options.kubeconfig:
+            cluster = where.given(options.kubeconfig, options.operator_image, options.example_image or store.image)
+        else:
+            cluster = where.own(store=store)
+        settings = Settings(image=cluster.example_image, conf={}, idempotent=options.kill, per_second=options.per_second, store=store)
         job = FlightsJob(cluster.kubectl(where.DEMO_NAMESPACE), settings, _cache() / "logs")
         if tell(cluster, job, Plot(drain_after=options.drain_after, kill=options.kill), view):
             return 0
@@ -53,10 +58,17 @@ def _arguments() -> argparse.Namespace:
         help="apply the drain when version 1 has read that many (default: %(default)s, two fifths)",
     )
     parser.add_argument("--kill", action="store_true", help="kill -9 the driver in the middle of the first drain; with an idempotent sink")
+    parser.add_argument(
+        "--store",
+        type=_store,
+        default="folder",
+        help="where the checkpoint is: folder, which the nodes share, or s3, a server in the cluster (default: %(default)s)",
+    )
     parser.add_argument("--per-second", type=_pace, default=1800, metavar="FLIGHTS", help="pace of the producer (default: %(default)s)")
-    parser.add_argument("--kubeconfig", type=Path, help="a cluster of your own with Kafka and kubeflow's Spark operator: see docs")
+    parser.add_argument("--kubeconfig", type=Path, help="a cluster of your own with what `devcluster up` installs: see CONTRIBUTING.md")
     parser.add_argument("--operator-image", default="spark-drain-operator:dev", help="with --kubeconfig (default: %(default)s)")
-    parser.add_argument("--example-image", default="spark-drain-example:dev", help="with --kubeconfig (default: %(default)s)")
+    images = " or ".join(store.image for store in STORES.values())
+    parser.add_argument("--example-image", help=f"with --kubeconfig (default: {images}, as the store needs it)")
     return parser.parse_args()
 
 
@@ -70,6 +82,12 @@ def _pace(text: str) -> int:
     if not text.isdigit() or not 10 <= int(text) <= 50_000:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number from 10 to 50000")
     return int(text)
+
+
+def _store(text: str) -> Store:
+    if text not in STORES:
+        raise argparse.ArgumentTypeError(f"{text!r} must be one of {', '.join(STORES)}")
+    return STORES[text]
 
 
 def _cache() -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from demo.errors import DemoError
 from demo.kubectl import Kubectl
+from demo.stores import S3, SHARED_FOLDER, Store
 from devcluster import clusters, demo_dependencies, gobuild
 from devcluster.errors import DevclusterError
 from devcluster.images import loading
@@ -23,7 +24,6 @@ DEMO_NAMESPACE = "spark-drain-demo"
 TEST_NAMESPACE = "spark-drain-e2e"
 # Both, always: kubeflow's operator would otherwise be restarted each time the other one is used.
 _JOB_NAMESPACES = (DEMO_NAMESPACE, TEST_NAMESPACE)
-_OWN_IMAGES = (OPERATOR, EXAMPLE)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def given(kubeconfig: Path, operator_image: str, example_image: str) -> Cluster:
     return Cluster(Path(programs["kubectl"] or ""), Path(programs["helm"] or ""), environment, operator_image, example_image)
 
 
-def own(name: str = clusters.DEFAULT_NAME, provider: str | None = None) -> Cluster:
+def own(name: str = clusters.DEFAULT_NAME, provider: str | None = None, *, store: Store = SHARED_FOLDER) -> Cluster:
     """Start devcluster's cluster, or what of it does not run, with everything the job needs.
 
     Parameters
@@ -96,6 +96,8 @@ def own(name: str = clusters.DEFAULT_NAME, provider: str | None = None) -> Clust
         The cluster's.
     provider : str or None
         ``kind`` or ``embedded``; by default kind where a Docker engine will do.
+    store : Store
+        Where the job has its checkpoint.
 
     Raises
     ------
@@ -105,16 +107,20 @@ def own(name: str = clusters.DEFAULT_NAME, provider: str | None = None) -> Clust
     try:
         chosen, cluster = clusters.create(name, provider, control_plane_only=False)
         assert not isinstance(cluster, clusters.LoopbackCluster)
-        progress = Progress(clusters.STEPS[chosen] + demo_dependencies.STEPS[chosen] + 2 * len(_OWN_IMAGES) + 1)
+        images = (OPERATOR, store.image)
+        more = demo_dependencies.S3_STEPS if store is S3 else 0
+        progress = Progress(clusters.STEPS[chosen] + demo_dependencies.STEPS[chosen] + more + 2 * len(images) + 1)
         cluster.up(progress)
         demo_dependencies.install(cluster, _JOB_NAMESPACES, progress)
-        loading.load(cluster, [RECIPES[image] for image in _OWN_IMAGES], progress)
+        if store is S3:
+            demo_dependencies.install_s3(cluster, progress)
+        loading.load(cluster, [RECIPES[image] for image in images], progress)
         with progress.step("building helm (up to a minute the first time)"):
             helm = gobuild.build(gobuild.HELM) / "helm"
     except DevclusterError as error:
         raise DemoError(str(error)) from error
     kubectl = gobuild.build(gobuild.KUBE) / "kubectl"
-    return Cluster(kubectl, helm, os.environ | {"KUBECONFIG": str(cluster.kubeconfig)})
+    return Cluster(kubectl, helm, os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}, example_image=store.image)
 
 
 def is_up() -> bool:

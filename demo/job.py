@@ -16,6 +16,7 @@ from demo.errors import DemoError
 from demo.feeds import Feeds
 from demo.kubectl import Kubectl
 from demo.ledger import Output
+from demo.stores import SHARED_FOLDER, Store
 
 BOOTSTRAP = "kafka.kafka.svc:9092"
 APPLICATION = "flights"
@@ -44,6 +45,8 @@ class Settings:
         With the sink whose rows a repeated batch replaces.
     conf : mapping of str to str
         Spark settings to add.
+    store : Store
+        Where the checkpoint is.
     """
 
     image: str
@@ -53,6 +56,7 @@ class Settings:
     per_second: int = 1800
     max_offsets: int = 8000
     idempotent: bool = False
+    store: Store = SHARED_FOLDER
 
 
 class FlightsJob:
@@ -74,7 +78,7 @@ class FlightsJob:
         self.logs = logs
         self.input = f"{settings.prefix}flights"
         self.output = f"{settings.prefix}flight-counts"
-        self.folder = f"/mnt/shared/{kubectl.namespace}"
+        self.checkpoint = settings.store.checkpoint(kubectl.namespace)
 
     def clear(self) -> None:
         """Remove everything that an earlier run left."""
@@ -87,11 +91,12 @@ class FlightsJob:
         self.logs.mkdir(parents=True)
 
     def prepare(self) -> None:
-        """Make rights, tools, topics and an empty checkpoint folder."""
+        """Make rights, tools, topics and an empty place for the checkpoint."""
+        store = self.settings.store
         self._await_service_account()
-        self.kubectl.apply(*manifests.load("rights"), manifests.tools(self.settings.image))
+        self.kubectl.apply(*manifests.load("rights"), *store.objects, manifests.tools(self.settings.image, store.environment))
         self.kubectl.run("wait", "pod/tools", "--for=condition=Ready", "--timeout=180s")
-        self.kubectl.run("exec", "tools", "--", "rm", "-rf", self.folder)
+        self.kubectl.run("exec", "tools", "--", *store.removal(self.kubectl.namespace))
         compact = [f"--compact={self.output}"] if self.settings.idempotent else []
         self._topics("recreate", f"--partitions={PARTITIONS}", *compact, self.input, self.output)
 
@@ -137,11 +142,11 @@ class FlightsJob:
             f"--bootstrap={BOOTSTRAP}",
             f"--input={self.input}",
             f"--output={self.output}",
-            f"--checkpoint=file://{self.folder}/checkpoint",
+            f"--checkpoint={self.checkpoint}",
             f"--max-offsets={max_offsets or settings.max_offsets}",
             *(["--idempotent"] if settings.idempotent else []),
         ]
-        return manifests.application(version, settings.image, arguments, settings.conf, idle=idle)
+        return manifests.application(version, settings.image, arguments, settings.conf, idle=idle, change=settings.store.change)
 
     def drain(self, version: str) -> Path:
         """Apply the PipelineDrain of one version, as it is in the example, and return its file."""

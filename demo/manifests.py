@@ -15,7 +15,22 @@ def load(name: str) -> list[dict[str, Any]]:
     return [item for item in yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()) if item]
 
 
-def application(version: str, image: str, arguments: Sequence[str], conf: Mapping[str, str], *, idle: int = 0) -> dict[str, Any]:
+def merged(manifest: Any, patch: Any) -> Any:
+    """Return a manifest after a JSON merge patch (RFC 7386), as `kubectl patch --type=merge` makes it."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(manifest) if isinstance(manifest, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def application(
+    version: str, image: str, arguments: Sequence[str], conf: Mapping[str, str], *, idle: int = 0, change: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the SparkApplication of one version.
 
     Parameters
@@ -30,8 +45,11 @@ def application(version: str, image: str, arguments: Sequence[str], conf: Mappin
         Spark settings to add.
     idle : int
         Executors to add, which find no place where there are as many nodes as other executors.
+    change : mapping or None
+        Merge patch that comes first.
     """
-    (manifest,) = load(f"application-{version}")
+    (written,) = load(f"application-{version}")
+    manifest: dict[str, Any] = merged(written, change or {})
     spec = manifest["spec"]
     spec["image"] = image
     spec["arguments"] += arguments
@@ -55,9 +73,10 @@ def producer(image: str, arguments: Sequence[str]) -> dict[str, Any]:
     return manifest
 
 
-def tools(image: str) -> dict[str, Any]:
-    """Return the Pod for looking at topics and the shared folder."""
+def tools(image: str, environment: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the Pod for looking at topics and at the store."""
     (manifest,) = load("tools")
     (container,) = manifest["spec"]["containers"]
     container["image"] = image
+    container["envFrom"] = list(environment)
     return manifest

@@ -70,7 +70,7 @@ def tell(cluster: Cluster, job: FlightsJob, plot: Plot, view: View) -> bool:
     feed = job.follow()
     stage = _Stage(job, feed, view)
     try:
-        view.step("starting version 1 (flights per carrier and 6-hour window), then the producer")
+        view.step(f"starting version 1 (flights per carrier and 6-hour window) with checkpoint {job.checkpoint}, then the producer")
         job.start("v1")
         _until(lambda: len(running(feed, "executor")) == EXECUTORS, stage, "v1", _START_SECONDS)
         job.start_producer()

@@ -38,15 +38,18 @@ typical:
 
 
 def _up(options: argparse.Namespace) -> int:
-    if options.control_plane_only and (options.with_demo_deps or options.provider):
-        raise DevclusterError("--control-plane-only has no nodes: it goes with neither --with-demo-deps nor --provider")
+    if options.control_plane_only and (options.with_demo_deps or options.with_s3 or options.provider):
+        raise DevclusterError("--control-plane-only has no nodes: it goes with none of --with-demo-deps, --with-s3 and --provider")
     with only_one(cluster_dir(options.name)):
         provider, cluster = clusters.create(options.name, options.provider, control_plane_only=options.control_plane_only)
-        extra = demo_dependencies.STEPS[provider] if options.with_demo_deps else 0
+        extra = (demo_dependencies.STEPS[provider] if options.with_demo_deps else 0) + demo_dependencies.S3_STEPS * options.with_s3
         progress = Progress(clusters.STEPS[provider] + extra)
         cluster.up(progress)
-        if options.with_demo_deps and not isinstance(cluster, clusters.LoopbackCluster):
-            demo_dependencies.install(cluster, tuple(options.job_namespace), progress)
+        if not isinstance(cluster, clusters.LoopbackCluster):
+            if options.with_demo_deps:
+                demo_dependencies.install(cluster, tuple(options.job_namespace), progress)
+            if options.with_s3:
+                demo_dependencies.install_s3(cluster, progress)
     progress.say(f"ready: export KUBECONFIG={cluster.kubeconfig}")
     print(cluster.kubeconfig)
     return 0
@@ -133,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--provider", choices=clusters.PROVIDERS, help="default: kind where a Docker engine will do, else embedded")
     up.add_argument("--control-plane-only", action="store_true", help="an API server without nodes, on 127.0.0.1, without root")
     up.add_argument("--with-demo-deps", action="store_true", help="also a Kafka broker and kubeflow's Spark operator")
+    up.add_argument("--with-s3", action="store_true", help="also an S3 server with a bucket `checkpoints`")
     up.add_argument(
         "--job-namespace",
         action="append",

@@ -1,4 +1,4 @@
-"""Kafka and kubeflow's Spark operator, for demonstrations and end-to-end tests."""
+"""Kafka, kubeflow's Spark operator and an S3 server, for demonstrations and end-to-end tests."""
 
 import subprocess
 import time
@@ -10,13 +10,14 @@ from devcluster import gobuild
 from devcluster.embedded.cluster import EmbeddedCluster
 from devcluster.errors import DevclusterError
 from devcluster.images import loading
-from devcluster.images.recipes import KAFKA, RECIPES, SPARK_OPERATOR, spark_operator_source
+from devcluster.images.recipes import KAFKA, RECIPES, S3, SPARK_OPERATOR, spark_operator_source
 from devcluster.kindcluster import KindCluster
 from devcluster.paths import PACKAGE
 from devcluster.progress import Progress
 
 KAFKA_ADDRESS = "kafka.kafka.svc:9092"
 STEPS = {"embedded": 6, "kind": 4}
+S3_STEPS = 3
 _RELEASE = "spark-operator"
 _WEBHOOK_SECONDS = 120.0
 _PROBE = {
@@ -41,7 +42,7 @@ def images(provider: str) -> tuple[str, ...]:
 
 
 def install(cluster: EmbeddedCluster | KindCluster, job_namespaces: tuple[str, ...], progress: Progress) -> None:
-    """Install both, or bring them up to date; return when they are ready.
+    """Install Kafka and the Spark operator, or bring them up to date; return when they are ready.
 
     Parameters
     ----------
@@ -73,6 +74,28 @@ def install(cluster: EmbeddedCluster | KindCluster, job_namespaces: tuple[str, .
         for deployment in ("controller", "webhook"):
             kubectl.wait(_RELEASE, f"deployment/spark-operator-{deployment}")
         _await_webhook(kubectl)
+
+
+def install_s3(cluster: EmbeddedCluster | KindCluster, progress: Progress) -> None:
+    """Install an S3 server with the bucket ``checkpoints``, or bring it up to date; return when it is ready.
+
+    Parameters
+    ----------
+    cluster : EmbeddedCluster or KindCluster
+        A cluster that runs.
+    progress : Progress
+        Says what is going on.
+
+    Raises
+    ------
+    DevclusterError
+        If it is not ready in time; the message has the state of its pod.
+    """
+    loading.load(cluster, [RECIPES[S3]], progress)
+    kubectl = Kubectl(cluster.kubeconfig)
+    with progress.step("installing the S3 server"):
+        kubectl("apply", "-f", str(PACKAGE / "manifests" / "s3.yaml"))
+        kubectl.wait("s3", "statefulset/s3")
 
 
 class Kubectl:

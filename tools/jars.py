@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from devcluster.images import downloads
-from devcluster.images.recipes import KAFKA_POM, connector_jars
+from devcluster.images.recipes import KAFKA_POM, connector_jars, s3a_jars
 
 __all__ = ["connector", "fetch", "hdfs", "kafka", "s3a"]
 
 _HDFS_POM = Path(__file__).parent / "hdfs" / "pom.xml"
-_S3_POM = Path(__file__).parent / "s3" / "pom.xml"
 
 
 def _in(folder: Path) -> list[str]:
@@ -32,7 +31,7 @@ def hdfs() -> list[str]:
 
 def s3a() -> list[str]:
     """Return Hadoop's connector for S3 and what it needs beside the jars of pyspark."""
-    return _in(downloads.resolved_jars(_S3_POM))
+    return _in(s3a_jars())
 
 
 def fetch() -> None:

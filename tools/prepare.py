@@ -15,7 +15,7 @@ import pytest
 from devcluster import clusters, demo_dependencies, gobuild
 from devcluster.errors import DevclusterError
 from devcluster.images import loading
-from devcluster.images.recipes import EXAMPLE, OPERATOR, RECIPES, SPARK_OPERATOR
+from devcluster.images.recipes import EXAMPLE, EXAMPLE_S3, OPERATOR, RECIPES, S3, SPARK_OPERATOR
 from devcluster.progress import Progress
 from tools import jars, spark_java, sparks, table_formats
 from tools.phases import phase
@@ -30,6 +30,7 @@ _SPARKS = "tests/versions/"
 _JARS = "tests/semantics/"
 _TABLES = "tests/sinks/"
 _S3 = "tests/s3/"
+_S3_PODS = "tests/e2e/test_s3"
 _FOR_PODS = (gobuild.CONTAINERD, gobuild.COREDNS, gobuild.PAUSE, gobuild.SPARK_OPERATOR)
 
 
@@ -71,6 +72,7 @@ class _Chosen:
             self.needs |= {"jars"} if item.nodeid.startswith(_JARS) else set()
             self.needs |= {"tables"} if item.nodeid.startswith(_TABLES) else set()
             self.needs |= {"jars", "s3"} if item.nodeid.startswith(_S3) else set()
+            self.needs |= {"s3", "s3 pods"} if item.nodeid.startswith(_S3_PODS) else set()
 
 
 def needs(arguments: Sequence[str]) -> set[str]:
@@ -91,7 +93,7 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
     Parameters
     ----------
     wanted : set of str
-        Some of ``apiserver``, ``cluster``, ``gitops``, ``jars``, ``programs``, ``s3``, ``spark``, ``sparks`` and ``tables``.
+        Some of ``apiserver``, ``cluster``, ``gitops``, ``jars``, ``programs``, ``s3``, ``s3 pods``, ``spark``, ``sparks`` and ``tables``.
     own_cluster : bool
         The cluster is devcluster's, not one that the environment names.
     docker : bool
@@ -104,6 +106,7 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
     if "cluster" in wanted and own_cluster:
         modules += [] if docker else _FOR_PODS
         wanted_images = [OPERATOR, EXAMPLE, *demo_dependencies.images("kind" if docker else "embedded")]
+        wanted_images += [EXAMPLE_S3, S3] if "s3 pods" in wanted else []
         images = {name: (f"building image {name}", partial(loading.build, RECIPES[name], docker=docker)) for name in wanted_images}
     releases = {*(sparks.RELEASES if "sparks" in wanted else ()), *(table_formats.RELEASES.values() if "tables" in wanted else ())}
     missing = [release for release in sparks.RELEASES if release in releases and not sparks.is_installed(release)]
@@ -114,7 +117,7 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
         installs.append(("fetching jars of Delta, Iceberg and Hudi, once per machine", table_formats.fetch))
     if "spark" in wanted and not spark_java.is_archived():
         installs.append(("archiving Spark's classes, once per virtual environment", spark_java.make_archive))
-    last = [images.pop(SPARK_OPERATOR)] if SPARK_OPERATOR in images else []
+    last = [images.pop(name) for name in (SPARK_OPERATOR, S3) if name in images]
     return Plan([_compile(module) for module in modules if not gobuild.is_built(module)], [*installs, *images.values()], last)
 
 

@@ -10,8 +10,10 @@ from devcluster.paths import PACKAGE, REPOSITORY
 
 OPERATOR = "spark-drain-operator:dev"
 EXAMPLE = "spark-drain-example:dev"
+EXAMPLE_S3 = "spark-drain-example-s3:dev"
 SPARK = "devcluster-spark:dev"
 KAFKA = "devcluster-kafka:4.1.0"
+S3 = "devcluster-s3:1.8.0"
 KAFKA_POM = PACKAGE / "images" / "kafka" / "pom.xml"
 # The name in the chart of kubeflow's operator.
 SPARK_OPERATOR = "ghcr.io/kubeflow/spark-operator/controller:2.5.2"
@@ -67,6 +69,11 @@ def connector_jars() -> Path:
     return downloads.jars(_CONNECTOR)
 
 
+def s3a_jars() -> Path:
+    """Return a folder with Hadoop's connector for S3 and what it needs beside the jars of pyspark."""
+    return downloads.resolved_jars(REPOSITORY / "examples" / "s3" / "pom.xml")
+
+
 def spark_operator_source() -> Path:
     """Return the source folder of kubeflow's operator, with its chart and entry point."""
     return gobuild.module_dir(gobuild.SPARK_OPERATOR, "github.com/kubeflow/spark-operator/v2")
@@ -92,6 +99,13 @@ RECIPES = {
             contexts=_SPARK_CONTEXTS,
         ),
         Recipe(
+            EXAMPLE_S3,
+            REPOSITORY / "examples" / "s3" / "Dockerfile",
+            REPOSITORY / "examples" / "s3",
+            base=EXAMPLE,
+            contexts={"jars": s3a_jars},
+        ),
+        Recipe(
             SPARK,
             REPOSITORY / "examples" / "Dockerfile",
             REPOSITORY,
@@ -105,6 +119,13 @@ RECIPES = {
             PACKAGE / "images" / "kafka",
             debian=PYTHON + _JAVA,
             contexts={"jars": lambda: downloads.resolved_jars(KAFKA_POM)},
+        ),
+        Recipe(
+            S3,
+            PACKAGE / "images" / "s3" / "Dockerfile",
+            PACKAGE / "images" / "s3",
+            debian=PYTHON,
+            contexts={"program": lambda: gobuild.build(gobuild.S3)},
         ),
         Recipe(
             SPARK_OPERATOR,

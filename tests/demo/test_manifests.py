@@ -71,3 +71,22 @@ def test_reports_are_found_in_what_kubectl_prints_of_the_config_map() -> None:
     line = r'{"drain-v1.a":"{\"state\":\"Flushing\",\"runs\":[\"r\"]}","other-v1.b":"{\"unknown\":1}"}'
     assert reports_in(line) == [{"state": "Flushing", "runs": ["r"]}]
     assert reports_in("\n") == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "patch", "result"),
+    [
+        ({"a": 1}, {}, {"a": 1}),
+        ({"a": 1}, {"a": 2, "b": {"c": 3}}, {"a": 2, "b": {"c": 3}}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}),
+        ({"a": 1}, {"b": {"c": None}}, {"a": 1, "b": {}}),
+        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+        ({"a": [1]}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ({"a": {"b": 1}}, {"a": 2}, {"a": 2}),
+    ],
+    ids=str,
+)
+def test_a_merge_patch(manifest: dict[str, Any], patch: dict[str, Any], result: dict[str, Any]) -> None:
+    before = repr(manifest)
+    assert manifests.merged(manifest, patch) == result
+    assert repr(manifest) == before

@@ -8,22 +8,30 @@ import pytest
 
 from demo import cluster as where
 from demo.cluster import Cluster
+from demo.stores import S3, SHARED_FOLDER, Store
+from devcluster.images.recipes import OPERATOR
+from tools.prerequisites import OTHER_CLUSTER
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """SPARK_DRAIN_TEST_KUBECONFIG names a cluster that has everything; else devcluster starts its own, and ends it if it was down."""
-    given = os.environ.get("SPARK_DRAIN_TEST_KUBECONFIG")
-    if given:
-        found = where.given(Path(given), "spark-drain-operator:dev", "spark-drain-example:dev")
-        found.install_operator()
-        yield found
-        return
-    was_up = where.is_up()
-    found = where.own()
+    ours = not os.environ.get(OTHER_CLUSTER) and not where.is_up()
+    found = _found(SHARED_FOLDER)
     try:
         found.install_operator()
         yield found
     finally:
-        if not was_up:
+        if ours:
             where.down()
+
+
+@pytest.fixture(scope="session")
+def cluster_with_s3(cluster: Cluster) -> Cluster:
+    """Return the same cluster with an S3 server, which one of SPARK_DRAIN_TEST_KUBECONFIG has to have."""
+    return _found(S3)
+
+
+def _found(store: Store) -> Cluster:
+    given = os.environ.get(OTHER_CLUSTER)
+    return where.given(Path(given), OPERATOR, store.image) if given else where.own(store=store)

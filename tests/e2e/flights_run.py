@@ -13,6 +13,7 @@ from demo.cluster import Cluster
 from demo.feeds import Feeds
 from demo.job import EXECUTORS, FlightsJob, Settings, reached
 from demo.killing import POD, Killer
+from demo.stores import SHARED_FOLDER, Store
 from demo.view import running
 from tests.support.waiting import eventually
 from tools import spark_java
@@ -55,7 +56,9 @@ class Run:
 
 
 @contextmanager
-def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0, max_offsets: int = 500) -> Iterator[Run]:
+def run_of(
+    cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0, max_offsets: int = 500, store: Store = SHARED_FOLDER
+) -> Iterator[Run]:
     """Run version 1, with some executors too many, until it has read some of the flights; clear the namespace afterwards."""
     settings = Settings(
         image=cluster.example_image,
@@ -65,6 +68,7 @@ def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0, max
         per_second=600,
         max_offsets=max_offsets,
         idempotent=idempotent,
+        store=store,
     )
     job = FlightsJob(cluster.kubectl(where.TEST_NAMESPACE), settings, logs)
     job.clear()
@@ -88,6 +92,11 @@ def run_of(cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0, max
 def drain_and_replace(run: Run) -> None:
     """Drain version 1, start version 2, let it read all flights, drain it."""
     drain_once(run)
+    replace(run)
+
+
+def replace(run: Run) -> None:
+    """Start version 2, let it read all flights, drain it."""
     run.job.start("v2", max_offsets=REST)
     read_all(run)
     drain(run, "v2")

@@ -44,6 +44,16 @@ def test_make_alone_lists_every_target_with_one_line() -> None:
     assert all(len(line.split()) > 3 for line in done.stdout.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("variables", "options"),
+    [((), ""), (("KILL=1",), "--kill"), (("STORE=s3",), "--store='s3'"), (("STORE=s3", "KILL=1"), "--kill --store='s3'")],
+    ids=str,
+)
+def test_variables_of_the_demo_are_its_options(variables: tuple[str, ...], options: str) -> None:
+    done = run(shutil.which("make") or "make", "--dry-run", "demo", *variables)
+    assert done.stdout.splitlines()[-1].split() == f".venv/bin/python -m demo {options}".split()
+
+
 def test_without_python_the_message_says_what_to_install(tmp_path: Path) -> None:
     done = run("bash", "tools/bootstrap.sh", "setup", path=bare_machine(tmp_path))
     assert done.returncode == 1

@@ -81,9 +81,16 @@ def test_only_what_is_needed_is_built(
     assert set(left) <= {"image", "jars"}
 
 
-@pytest.mark.parametrize(("docker", "more"), [(True, set()), (False, {"ghcr.io/kubeflow/spark-operator/controller:2.5.2"})])
-def test_only_images_that_the_cluster_loads_are_built(docker: bool, more: set[str]) -> None:
-    texts = [text for text, _ in prepare.plan({"cluster"}, own_cluster=True, docker=docker).steps()]
+@pytest.mark.parametrize(
+    ("wanted", "docker", "more"),
+    [
+        ({"cluster"}, True, set()),
+        ({"cluster"}, False, {"ghcr.io/kubeflow/spark-operator/controller:2.5.2"}),
+        ({"cluster", "s3", "s3 pods"}, True, {"spark-drain-example-s3:dev", "devcluster-s3:1.8.0"}),
+    ],
+)
+def test_only_images_that_the_cluster_loads_are_built(wanted: set[str], docker: bool, more: set[str]) -> None:
+    texts = [text for text, _ in prepare.plan(wanted, own_cluster=True, docker=docker).steps()]
     images = {text.removeprefix("building image ") for text in texts if text.startswith("building image ")}
     assert images == {"spark-drain-operator:dev", "spark-drain-example:dev", "devcluster-kafka:4.1.0"} | more
 
