@@ -84,6 +84,10 @@ class ConfigMapStore:
             raise StoreUnavailableError(str(error)) from error
         raise ConflictError(f"ConfigMap {self._namespace}/{self._name} is created and deleted all the time: try again")
 
+    def create_for(self, owner: Mapping[str, Any]) -> None:
+        """Let the ConfigMap go with an owner, where the next write creates it."""
+        self._owners = [dict(owner)]
+
     def _patch(self, changes: Mapping[str, str | None], if_version: str | None) -> str:
         body: dict[str, Any] = {"data": dict(changes)}
         if if_version is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from spark_drain_operator.storage.channels import Channels
+from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.results import Results
 from spark_drain_store.kube_client import MERGE_PATCH, KubeClient
 
@@ -47,7 +47,10 @@ OURS = {"app.kubernetes.io/managed-by": "spark-drain"}
 
 def test_the_operator_writes_no_config_maps_but_its_own(api_server: ApiServer, operator: KubeClient, namespace: str) -> None:
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": "no-uid"}
-    Channels(operator).ensure(namespace, "SparkApplication", "app", owner)
+    channels = Cluster.over(operator).channels
+    channel = channels.open(namespace, "SparkApplication", "app")
+    channels.ensure(channel, namespace, "SparkApplication", "app", owner, requests=False)
+    channel.requests.write({"a": "1"}, if_version="")
     drain = api_server.client.request("POST", DRAINS.format(namespace), body=drain_body())
     Results(operator).write(drain, "drain-result", {"a": "1"})
     Results(operator).write(drain, "drain-result", {"a": "2"})

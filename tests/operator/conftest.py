@@ -82,8 +82,9 @@ class World:
 
     @property
     def requests(self) -> list[str]:
-        """The requests of the operator, kopf's watches aside, as its own log tells them."""
-        return [line for line in self.operator.log().splitlines() if "spark_drain_store.kube_client: " in line]
+        """The requests of the operator, watches aside, as its own log tells them."""
+        lines = self.operator.log().splitlines()
+        return [line for line in lines if "spark_drain_store.kube_client: " in line and "watch=true" not in line]
 
     def drain_is_gone(self, name: str = "drain") -> bool:
         try:

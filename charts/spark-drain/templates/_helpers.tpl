@@ -52,7 +52,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   verbs: [update]
 - apiGroups: [sparkoperator.k8s.io]
   resources: [sparkapplications]
-  verbs: [get, patch{{ if .Values.allowDelete }}, delete{{ end }}]
+  verbs: [get, list, watch, patch{{ if .Values.allowDelete }}, delete{{ end }}]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

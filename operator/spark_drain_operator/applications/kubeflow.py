@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -12,8 +12,8 @@ from spark_drain_store.kube_client import FIELD_MANAGER, ApiError
 
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
 from spark_drain_operator.clock import read_time
-from spark_drain_operator.storage import Cluster
-from spark_drain_operator.storage.pods import PodName, PodPhases
+from spark_drain_operator.storage import Cluster, watch_cache
+from spark_drain_operator.storage.pods import APP_LABEL, PodName, PodPhases
 
 __all__ = ["KubeflowAdapter", "activity_of"]
 
@@ -90,19 +90,21 @@ class KubeflowAdapter:
     api_version = "sparkoperator.k8s.io/v1beta2"
     kind = "SparkApplication"
     _plural = "sparkapplications"
+    watched = watch_cache.Collection(api_version, _plural)
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     @staticmethod
     def _selector(name: str) -> str:
-        return f"sparkoperator.k8s.io/app-name={name}"
+        return f"{APP_LABEL}={name}"
 
-    def observe(self, namespace: str, name: str) -> Application | None:
+    def observe(self, namespace: str, name: str, known_runs: Collection[str] = ()) -> Application | None:
         """See `ApplicationAdapter.observe`."""
         # In this order: a driver that is seen was not started with a later spec than the one that is read.
-        drivers = self._cluster.pods.drivers(namespace, self._selector(name))
-        body = self._cluster.applications.get(self.api_version, self._plural, namespace, name)
+        drivers = self._cluster.pods.drivers(namespace, name)
+        fresh = any(driver.alive and driver.run_id not in known_runs for driver in drivers)  # the watches do not keep that order
+        body = self._cluster.applications.get(self.api_version, self._plural, namespace, name, fresh=fresh)
         if body is None:
             return None
         status = body.get("status") or {}
@@ -134,16 +136,13 @@ class KubeflowAdapter:
             "blockOwnerDeletion": False,
         }
 
-    def executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
-        """See `ApplicationAdapter.executors`."""
-        return self._executors(namespace, run_id, PodPhases.RUNNING)
+    def alive(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
+        """See `ApplicationAdapter.alive`."""
+        return self._cluster.pods.names(namespace, f"spark-app-selector={run_id}", PodPhases.ALIVE)
 
-    def pending_executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
-        """See `ApplicationAdapter.pending_executors`."""
-        return self._executors(namespace, run_id, PodPhases.PENDING)
-
-    def _executors(self, namespace: str, run_id: str, phases: PodPhases) -> tuple[PodName, ...]:
-        return self._cluster.pods.names(namespace, f"spark-role=executor,spark-app-selector={run_id}", phases)
+    def running_executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
+        """See `ApplicationAdapter.running_executors`."""
+        return self._cluster.pods.names(namespace, f"spark-role=executor,spark-app-selector={run_id}", PodPhases.RUNNING)
 
     def suspend(self, namespace: str, application: Application) -> None:
         """See `ApplicationAdapter.suspend`; changes no other field, since any other spec change makes the operator run it again."""
@@ -180,7 +179,7 @@ class KubeflowAdapter:
             except ApiError as error:
                 if error.status != 409:
                     raise
-                body = self._cluster.applications.get(self.api_version, self._plural, namespace, application.name)
+                body = self._cluster.applications.get(self.api_version, self._plural, namespace, application.name, fresh=True)
                 seen = (body["metadata"]["uid"], body["metadata"]["generation"]) if body is not None else None
                 if body is None or seen != (application.uid, application.generation):
                     raise

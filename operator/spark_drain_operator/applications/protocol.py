@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
 
+from spark_drain_operator.storage import watch_cache
 from spark_drain_operator.storage.pods import DriverPod, PodName
 
 __all__ = ["Activity", "Application", "ApplicationAdapter", "ApplicationRef", "SuspendNotStoredError", "current_driver"]
@@ -114,21 +115,26 @@ class ApplicationAdapter(Protocol):
 
     api_version: str
     kind: str
+    watched: watch_cache.Collection
+    """The application objects."""
 
-    def observe(self, namespace: str, name: str) -> Application | None:
-        """Return the application as it is now; None where there is none."""
+    def observe(self, namespace: str, name: str, known_runs: Collection[str] = ()) -> Application | None:
+        """Return the application as its watches have told it last; None where there is none.
+
+        Its spec is never older than what an alive driver of another run than the known ones was started with.
+        """
         ...
 
     def owner_reference(self, application: Application) -> Mapping[str, Any]:
         """Return the owner reference of objects that go with the application."""
         ...
 
-    def executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
-        """Return the executor pods of a run that have been started and have not ended."""
+    def alive(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
+        """Return the pods of a run that have not ended now: its driver, and executors, those included that no node has started yet."""
         ...
 
-    def pending_executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
-        """Return the executor pods of a run that no node has started yet."""
+    def running_executors(self, namespace: str, run_id: str) -> tuple[PodName, ...]:
+        """Return the executor pods of a run that have been started and have not ended."""
         ...
 
     def suspend(self, namespace: str, application: Application) -> None:

@@ -41,10 +41,13 @@ class Kind(ABC, Generic[SpecT, StatusT, PassT]):
         Where its objects are.
     rejected
         The phase in which an object ends whose spec cannot be read.
+    reads_watches
+        Whether its steps know which decisions must not rest on what the watches have told (`StaleReadsError`); else each pass asks.
     """
 
     resource: Resource
     rejected: BasePhase
+    reads_watches: bool = False
 
     @abstractmethod
     def parse(self, spec: Mapping[str, Any]) -> SpecT:
@@ -80,6 +83,14 @@ class Kind(ABC, Generic[SpecT, StatusT, PassT]):
     @abstractmethod
     def begun(self, current: PassT) -> bool:
         """Whether there is something to be removed when the object ends (`forget`)."""
+
+    @abstractmethod
+    def stored(self, current: PassT, body: dict[str, Any]) -> None:
+        """Take note of the object as it is after its status was stored in the middle of a pass."""
+
+    @abstractmethod
+    def settled(self, current: PassT, ending: Ending) -> bool:
+        """Whether the stored status leads to this ending again, also when what was written for the object has been removed."""
 
     @abstractmethod
     def mark(self, current: PassT, message: str, *, ends: bool) -> None:

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from spark_drain_operator.engine.status import BasePhase, Ending
 
-__all__ = ["DONE", "Done", "Ended", "Outcome", "Waiting", "ended"]
+__all__ = ["DONE", "Done", "Ended", "Noted", "Outcome", "StaleReadsError", "Waiting", "ended"]
+
+
+class StaleReadsError(Exception):
+    """What is to be done next must not rest on what the watches have told: the pass begins anew and asks for everything."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +28,25 @@ class Waiting:
         Look again after this time at the latest.
     message
         What is waited for.
+    unhurried
+        The status is not stored within so many seconds after the object was written last: more is to come soon.
     """
 
     seconds: float
+    message: str
+    unhurried: float = 0.0
+
+
+@dataclass(frozen=True)
+class Noted:
+    """The status is stored before anything else is done: the steps are gone through once more in the same pass, with what was read for it.
+
+    Parameters
+    ----------
+    message
+        What comes next.
+    """
+
     message: str
 
 
@@ -37,7 +57,7 @@ class Ended:
     ending: Ending
 
 
-Outcome = Done | Waiting | Ended
+Outcome = Done | Waiting | Noted | Ended
 
 DONE = Done()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -11,10 +13,10 @@ from spark_drain_store.kube_client import ApiError
 
 from spark_drain_operator import clock
 from spark_drain_operator.engine.activity import mark_active
-from spark_drain_operator.engine.conditions import INVALID_SPEC, NOT_STALLED, RECONCILE_FAILED, RESTORED, STALLED
+from spark_drain_operator.engine.conditions import INVALID_SPEC, NOT_STALLED, RECONCILE_FAILED, RESTORED, STALLED, Condition
 from spark_drain_operator.engine.ending import conclude, seconds_to_live
 from spark_drain_operator.engine.kind import InvalidSpecError, Kind, PassT, SpecT, StatusT
-from spark_drain_operator.engine.outcome import Ended, Outcome, Waiting
+from spark_drain_operator.engine.outcome import Ended, Noted, Outcome, StaleReadsError, Waiting
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.own_objects import GROUP, UID
@@ -32,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reconciler(Generic[SpecT, StatusT, PassT]):
-    """Brings the objects of one kind forward; keeps nothing in memory between two passes.
+    """Brings the objects of one kind forward; keeps nothing in memory between two passes that decides anything.
 
     Parameters
     ----------
@@ -46,6 +48,8 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         self._kind = kind
         self._cluster = cluster
         self._objects = cluster.objects(kind.resource)
+        self._failed: set[tuple[str, str]] = set()
+        self._written: dict[str, float] = {}
 
     def reconcile(self, namespace: str, name: str) -> float | None:
         """Do one pass; return after how many seconds the next one is due, or None.
@@ -55,6 +59,18 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         ApiError, ApiUnavailableError, StoreError
             Nothing was decided; the same pass may be tried again.
         """
+        asks = not self._kind.reads_watches or (namespace, name) in self._failed
+        self._failed.add((namespace, name))
+        try:
+            with self._cluster.cache.bypassed() if asks else self._cluster.cache.reading():
+                after = self._look(namespace, name)
+        except StaleReadsError:
+            with self._cluster.cache.bypassed():
+                after = self._look(namespace, name)
+        self._failed.discard((namespace, name))
+        return after
+
+    def _look(self, namespace: str, name: str) -> float | None:
         body = self._objects.get(namespace, name)
         if body is None:
             return None
@@ -104,6 +120,10 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         ApiError, ApiUnavailableError
             The status cannot be read or written either.
         """
+        with self._cluster.cache.bypassed():
+            self._tell_failure(namespace, name, problem)
+
+    def _tell_failure(self, namespace: str, name: str, problem: str) -> None:
         body = self._objects.get(namespace, name)
         if body is None:
             return
@@ -124,22 +144,35 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         self._write(body, status, replace(ending, message=f"{ending.message}; {problem}"))
 
     def _advance(self, body: dict[str, Any], spec: SpecT, status: StatusT) -> float | None:
+        stalled_before = status.conditions.get(STALLED)
+        current = self._kind.observe(body, spec, status)
         if not body["metadata"].get("deletionTimestamp") and not self._objects.holds_finalizer(body):
+            # After everything was read: it shows as well that nobody has changed the object meanwhile.
             held = self._objects.set_finalizer(body, present=True)
             if held is None:
                 return None
             body = held
-        stalled_before = status.conditions.get(STALLED)
-        current = self._kind.observe(body, spec, status)
-        outcome: Outcome = Waiting(0.0, "")
-        for step in self._kind.steps(current):
-            outcome = step(current)
-            if isinstance(outcome, Waiting | Ended):
-                break
+            self._written[str(body["metadata"]["uid"])] = time.monotonic()
+            self._kind.stored(current, body)
+        outcome = self._go_through(current)
+        if isinstance(outcome, Noted):
+            self._mark(current, status, outcome.message, stalled_before)
+            stored = self._store(body, status)
+            if stored is None:
+                return None
+            if stored is not body:
+                self._kind.stored(current, stored)
+            body, stalled_before = stored, status.conditions.get(STALLED)
+            outcome = self._go_through(current)
         if isinstance(outcome, Ended):
             ending = outcome.ending
+            if self._cluster.cache.answered and not self._kind.settled(current, ending):
+                raise StaleReadsError
             if not self._kind.begun(current):
                 return self._write(body, status, ending)
+            if self._kind.settled(current, ending):
+                self._kind.forget(body)
+                return self._write(body, status, ending, removed=True)
             # Decided first, carried out in the next pass: a restart in between must not begin again.
             status.outcome = ending
             self._kind.mark(current, ending.message, ends=True)
@@ -147,30 +180,56 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             mark_active(status, ending.message)
             self._write(body, status, None)
             return 0.0
-        assert isinstance(outcome, Waiting), "the last step of a kind ends the object"
-        self._kind.mark(current, outcome.message, ends=False)
-        if status.conditions.get(STALLED) is stalled_before:  # no step has said that it is
-            status.set(STALLED, "False", NOT_STALLED)
-        mark_active(status, outcome.message)
+        self._mark(current, status, outcome.message, stalled_before)
+        if isinstance(outcome, Noted):
+            self._write(body, status, None)
+            return 0.0
         limit = self._kind.seconds_to_limit(current)
+        patience = outcome.unhurried + self._written.get(str(body["metadata"]["uid"]), -math.inf) - time.monotonic()
+        if patience > 0:
+            return min(outcome.seconds, patience)
         self._write(body, status, None)
         return outcome.seconds if limit is None else min(outcome.seconds, limit)
 
+    def _go_through(self, current: PassT) -> Waiting | Noted | Ended:
+        outcome: Outcome = Waiting(0.0, "")
+        for step in self._kind.steps(current):
+            outcome = step(current)
+            if isinstance(outcome, Waiting | Noted | Ended):
+                return outcome
+        raise AssertionError("the last step of a kind ends the object")
+
+    def _mark(self, current: PassT, status: StatusT, message: str, stalled_before: Condition | None) -> None:
+        self._kind.mark(current, message, ends=False)
+        if status.conditions.get(STALLED) is stalled_before:  # no step has said that it is
+            status.set(STALLED, "False", NOT_STALLED)
+        mark_active(status, message)
+
     def _write(self, body: dict[str, Any], status: StatusT, ending: Ending | None, *, removed: bool = False) -> float | None:
-        before = self._kind.read_status(body, status.now)
         if ending is not None:
             self._kind.conclude(status, ending)
             conclude(status, ending)
-        wanted = status.as_object()
-        if wanted != body.get("status"):
-            written = self._objects.write_status(body, wanted)
-            if written is None:
-                return None
-            for event in self._kind.events(before, status):
-                self._cluster.events.record(written, *event)
-                _log.info("%s/%s: %s: %s", body["metadata"]["namespace"], body["metadata"]["name"], event.reason, event.message)
-            body = written
-        return self._after_the_end(body, status, removed=removed) if status.finished else None
+        stored = self._store(body, status)
+        if stored is None:
+            return None
+        if not status.finished:
+            return None
+        self._written.pop(str(body["metadata"]["uid"]), None)
+        return self._after_the_end(stored, status, removed=removed)
+
+    def _store(self, body: dict[str, Any], status: StatusT) -> dict[str, Any] | None:
+        """Write the status where it differs, and tell its Events; return the object as it is then, None where it is gone."""
+        before, wanted = self._kind.read_status(body, status.now), status.as_object()
+        if wanted == body.get("status"):
+            return body
+        written = self._objects.write_status(body, wanted)
+        if written is None:
+            return None
+        self._written[str(body["metadata"]["uid"])] = time.monotonic()
+        for event in self._kind.events(before, status):
+            self._cluster.events.record(written, *event)
+            _log.info("%s/%s: %s: %s", body["metadata"]["namespace"], body["metadata"]["name"], event.reason, event.message)
+        return written
 
     def _after_the_end(self, body: dict[str, Any], status: StatusT, *, removed: bool) -> float | None:
         if self._objects.holds_finalizer(body):

@@ -1,1 +1,1 @@
-"""What kopf calls: each handler only says which drains are to be looked at."""
+"""What the watches call: each handler keeps what was told, and says which drains are to be looked at."""

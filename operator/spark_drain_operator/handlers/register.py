@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import kopf
-from spark_drain_store.configmap import MANAGED_BY
 
 from spark_drain_operator.engine.conditions import FINISHED
 from spark_drain_operator.engine.queue import DelayedQueue
 from spark_drain_operator.engine.workers import ObjectKey, Workers
 from spark_drain_operator.handlers.watched import Watched
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
-from spark_drain_operator.storage.results import COMPONENT_LABEL, RESULT
+from spark_drain_operator.storage.watch_cache import WatchCache
 
 __all__ = ["is_finished", "needs_a_pass", "register", "select"]
 
-_APP_LABEL = "sparkoperator.k8s.io/app-name"
 _TTL = "ttlSecondsAfterFinished"
 _STOP_SECONDS = 8.0
 _NOT_STARTED = frozenset({"", "Pending", "AwaitingApproval"})
@@ -43,10 +41,7 @@ def is_finished(body: Mapping[str, Any]) -> bool:
 
 
 def select(settings: kopf.OperatorSettings, resources: Iterable[Resource]) -> None:
-    """Have the API server leave out what is no news: there may be thousands of drains that have ended, each with its result."""
-    managed = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
-    settings.watching.label_selectors["", "v1", "configmaps"] = f"{managed},{COMPONENT_LABEL}!={RESULT}"
-    settings.watching.label_selectors["", "v1", "pods"] = f"spark-role=driver,{_APP_LABEL}"
+    """Have the API server leave out what is no news: there may be thousands of drains that have ended."""
     for resource in resources:
         settings.watching.field_selectors[GROUP, VERSION, resource.plural] = resource.active  # see `handlers.ended`
 
@@ -55,6 +50,7 @@ def register(
     registry: kopf.OperatorRegistry,
     resources: Iterable[Resource],
     watched: Watched,
+    cache: WatchCache,
     queue: DelayedQueue[ObjectKey],
     *,
     workers: Workers,
@@ -70,6 +66,8 @@ def register(
         The operator's own kinds.
     watched
         Which objects wait for what.
+    cache
+        Where passes read the objects of these kinds.
     queue
         Where keys go.
     workers
@@ -106,24 +104,19 @@ def register(
         return found
 
     for resource in resources:
-        _register_own(registry, resource, watched, queue)
-
-    @kopf.on.event("", "v1", "configmaps", registry=registry)
-    def report_seen(namespace: str | None, name: str, **_: Any) -> None:
-        for key in watched.of_config_map(namespace or "", name):
-            watched.hasten(key)
-            queue.add(key)
-
-    @kopf.on.event("", "v1", "pods", registry=registry)
-    def driver_seen(labels: Mapping[str, str], namespace: str | None, **_: Any) -> None:
-        for key in watched.of_application(namespace or "", labels.get(_APP_LABEL, "")):
-            queue.add(key)
+        _register_own(registry, resource, watched, cache, queue)
 
 
-def _register_own(registry: kopf.OperatorRegistry, resource: Resource, watched: Watched, queue: DelayedQueue[ObjectKey]) -> None:
+def _register_own(
+    registry: kopf.OperatorRegistry, resource: Resource, watched: Watched, cache: WatchCache, queue: DelayedQueue[ObjectKey]
+) -> None:
     @kopf.on.event(GROUP, VERSION, resource.plural, registry=registry)
-    def own_seen(type: str, body: kopf.Body, namespace: str | None, name: str, **_: Any) -> None:
+    def own_seen(type: str, event: Mapping[str, Any], body: kopf.Body, namespace: str | None, name: str, **_: Any) -> None:
         key = ObjectKey(resource.kind, namespace or "", name)
+        if type == "DELETED":
+            cache.remove(resource.plural, event["object"])
+        else:
+            cache.put(resource.plural, event["object"])
         if type == "DELETED":
             watched.forget(key)
             return

@@ -17,10 +17,13 @@ from spark_drain_operator.handlers.ended import Ended
 from spark_drain_operator.handlers.login import register_login
 from spark_drain_operator.handlers.register import register
 from spark_drain_operator.handlers.watched import Watched
+from spark_drain_operator.handlers.watches import informers
 from spark_drain_operator.kinds import kinds
+from spark_drain_operator.periodic import Periodic
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.access import Access
+from spark_drain_operator.storage.informer import Informer
 
 __all__ = ["run_operator"]
 
@@ -58,10 +61,17 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     await asyncio.to_thread(access.await_first)
     registry = kopf.OperatorRegistry()
     register_login(registry)
-    register(registry, resources, watched, queue, workers=workers, unserved=lambda: access.found)
+    register(registry, resources, watched, cluster.cache, queue, workers=workers, unserved=lambda: access.found)
+    namespaces = settings.namespaces or ("",)
+    for resource in resources:
+        cluster.cache.watch(resource.collection)
+        for namespace in namespaces:
+            cluster.cache.heard(resource.plural, namespace, always=True)
     _log.info("watching %s", ", ".join(access.watchable) or "the whole cluster")
     ended = Ended(cluster, resources, lambda: access.watchable, queue)
-    for thread in (ended.thread, access.thread):
+    watches = informers(cluster, namespaces, watched, queue)
+    threads: list[Periodic | Informer] = [ended.thread, access.thread, *watches]
+    for thread in threads:
         thread.start()
     insights = Insights()
     following = asyncio.create_task(_follow(access, insights)) if settings.namespaces else None
@@ -77,7 +87,7 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     finally:
         if following is not None:
             following.cancel()
-        for thread in (access.thread, ended.thread):
+        for thread in threads:
             thread.stop()
         cluster.events.close(_STOP_SECONDS)
 

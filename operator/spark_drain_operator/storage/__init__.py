@@ -14,15 +14,17 @@ from spark_drain_operator.storage.nodes import Nodes
 from spark_drain_operator.storage.own_objects import OwnObjects, Resource
 from spark_drain_operator.storage.pods import Pods
 from spark_drain_operator.storage.results import Results
+from spark_drain_operator.storage.watch_cache import WatchCache
 
 __all__ = ["Cluster"]
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The API server by subject."""
+    """The API server by subject; what is watched is read from the cache."""
 
     client: KubeClient
+    cache: WatchCache
     applications: ApplicationObjects
     channels: Channels
     events: EventRecorder
@@ -32,19 +34,21 @@ class Cluster:
     results: Results
 
     @classmethod
-    def over(cls, client: KubeClient) -> Cluster:
-        """Return all subjects over one client."""
+    def over(cls, client: KubeClient, cache: WatchCache | None = None) -> Cluster:
+        """Return all subjects over one client; without a cache nothing is watched, and everything asked for."""
+        cache = cache or WatchCache()
         return cls(
             client=client,
-            applications=ApplicationObjects(client),
-            channels=Channels(client),
+            cache=cache,
+            applications=ApplicationObjects(client, cache),
+            channels=Channels(client, cache),
             events=EventRecorder(client),
             namespaces=Namespaces(client),
             nodes=Nodes(client),
-            pods=Pods(client),
+            pods=Pods(client, cache),
             results=Results(client),
         )
 
     def objects(self, resource: Resource) -> OwnObjects:
         """Return the objects of one of the operator's own kinds."""
-        return OwnObjects(self.client, resource)
+        return OwnObjects(self.client, resource, self.cache)

@@ -7,23 +7,31 @@ from typing import Any
 
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, objects_path
 
+from spark_drain_operator.storage.watch_cache import WatchCache
+
 __all__ = ["ApplicationObjects"]
 
 
 class ApplicationObjects:
     """Reads, patches and deletes application objects by fully qualified resource, because both Spark operators use the same short names."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, cache: WatchCache) -> None:
         self._client = client
+        self._cache = cache
 
     @staticmethod
     def _path(api_version: str, plural: str, namespace: str, name: str) -> str:
         return objects_path(api_version, namespace, plural, name)
 
-    def get(self, api_version: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """Return the object; None where it, or its CustomResourceDefinition, does not exist."""
+    def get(self, api_version: str, plural: str, namespace: str, name: str, *, fresh: bool = False) -> dict[str, Any] | None:
+        """Return the object, as it is now where that is asked for; None where it, or its CustomResourceDefinition, does not exist."""
+        known = None if fresh else self._cache.get(plural, namespace, name)
+        if known is not None:
+            return known
         try:
-            return self._client.request("GET", self._path(api_version, plural, namespace, name))
+            found = self._client.request("GET", self._path(api_version, plural, namespace, name))
+            self._cache.put(plural, found)
+            return found
         except ApiError as error:
             if error.absent or (error.status == 404 and not self._served(api_version)):
                 return None
@@ -40,7 +48,9 @@ class ApplicationObjects:
     def patch(self, api_version: str, plural: str, namespace: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Merge changes into the object and return what the server stored."""
         path = self._path(api_version, plural, namespace, name)
-        return self._client.request("PATCH", path, body=dict(changes), content_type=MERGE_PATCH)
+        stored = self._client.request("PATCH", path, body=dict(changes), content_type=MERGE_PATCH)
+        self._cache.put(plural, stored)
+        return stored
 
     def delete(self, api_version: str, plural: str, namespace: str, name: str, preconditions: Mapping[str, str]) -> None:
         """Delete the object if it has that uid and resourceVersion; `ApiError` 409 where it has not."""

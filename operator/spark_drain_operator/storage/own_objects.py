@@ -8,6 +8,8 @@ from typing import Any
 
 from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient, cluster_path, objects_path
 
+from spark_drain_operator.storage.watch_cache import Collection, WatchCache
+
 __all__ = ["GROUP", "UID", "VERSION", "OwnObjects", "Resource"]
 
 GROUP, VERSION = "sparkdrain.io", "v1alpha1"
@@ -45,30 +47,48 @@ class Resource:
         """Field selector of the objects that have not ended."""
         return ",".join(f"status.phase!={phase}" for phase in self.ended)
 
+    @property
+    def collection(self) -> Collection:
+        """What is watched of it."""
+        return Collection(
+            f"{GROUP}/{VERSION}",
+            self.plural,
+            {"fieldSelector": self.active},
+            lambda body: (body.get("status") or {}).get("phase") not in self.ended,
+        )
+
 
 class OwnObjects:
     """Reads and writes objects of one kind; an absent one reads as None, and writing to it does nothing."""
 
-    def __init__(self, client: KubeClient, resource: Resource) -> None:
+    def __init__(self, client: KubeClient, resource: Resource, cache: WatchCache) -> None:
         self._client = client
         self._resource = resource
+        self._cache = cache
 
     def _path(self, namespace: str, *rest: str) -> str:
         return objects_path(f"{GROUP}/{VERSION}", namespace, self._resource.plural, *rest)
 
-    def get(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """Return the object."""
+    def get(self, namespace: str, name: str, *, fresh: bool = False) -> dict[str, Any] | None:
+        """Return the object, as it is now where that is asked for."""
+        known = None if fresh else self._cache.get(self._resource.plural, namespace, name)
+        if known is not None:
+            return known
         try:
-            return self._client.request("GET", self._path(namespace, name))
+            return self._kept(self._client.request("GET", self._path(namespace, name)))
         except ApiError as error:
             if error.absent:
                 return None
             raise
 
+    def _kept(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._cache.put(self._resource.plural, body)
+        return body
+
     def confirm(self, body: Mapping[str, Any]) -> None:
         """Raise `ApiError` 409 where an object is not as it was read any more: another operator may have ended it."""
         metadata = body["metadata"]
-        found = self.get(metadata["namespace"], metadata["name"])
+        found = self.get(metadata["namespace"], metadata["name"], fresh=True)
         if found is None or found["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             raise ApiError(409, "Conflict", f"{self._resource.kind} {metadata['name']!r} has been changed since it was read")
 
@@ -108,13 +128,16 @@ class OwnObjects:
         """Replace the status of exactly the version that was read; raises `ApiError` 409 where it has changed since."""
         metadata = body["metadata"]
         try:
-            return self._client.request(
-                "PUT",
-                self._path(metadata["namespace"], metadata["name"], "status"),
-                body={**body, "status": dict(status)},
+            return self._kept(
+                self._client.request(
+                    "PUT",
+                    self._path(metadata["namespace"], metadata["name"], "status"),
+                    body={**body, "status": dict(status)},
+                )
             )
         except ApiError as error:
             if error.absent:
+                self._cache.remove(self._resource.plural, body)
                 return None
             raise
 
@@ -136,9 +159,11 @@ class OwnObjects:
             annotations = {**(metadata.get("annotations") or {}), UID: metadata["uid"]}
             patch.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
         try:
-            return self._client.request("PATCH", self._path(metadata["namespace"], metadata["name"]), body=patch, content_type=JSON_PATCH)
+            path = self._path(metadata["namespace"], metadata["name"])
+            return self._kept(self._client.request("PATCH", path, body=patch, content_type=JSON_PATCH))
         except ApiError as error:
             if error.absent:
+                self._cache.remove(self._resource.plural, body)
                 return None
             raise
 

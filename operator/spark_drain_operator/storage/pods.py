@@ -11,11 +11,19 @@ from typing import Any
 from spark_drain_store.kube_client import KubeClient, objects_path
 
 from spark_drain_operator.clock import parse_time
+from spark_drain_operator.storage.watch_cache import Collection, WatchCache
 
-__all__ = ["DriverPod", "PodName", "PodPhases", "Pods", "metadata_of"]
+__all__ = ["APP_LABEL", "DRIVERS", "DriverPod", "PodName", "PodPhases", "Pods", "metadata_of"]
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE = "1000"
+
+
+APP_LABEL = "sparkoperator.k8s.io/app-name"
+DRIVERS = Collection(
+    "v1", "pods", {"labelSelector": f"spark-role=driver,{APP_LABEL}"}, index=lambda body: str(body["metadata"]["labels"].get(APP_LABEL, ""))
+)
+"""Watched; executors are not, since there may be ten thousand."""
 
 
 class PodPhases(StrEnum):
@@ -26,7 +34,6 @@ class PodPhases(StrEnum):
     STARTED = f"{ALIVE},status.phase!=Pending"
     """May run a container now."""
     RUNNING = "status.phase=Running"
-    PENDING = "status.phase=Pending"
 
 
 @dataclass(frozen=True)
@@ -82,24 +89,33 @@ class PodName:
         Of the pod.
     owners
         Kind and uid of each owner.
+    run_id
+        Label ``spark-app-selector``.
+    terminating
+        Whether it is being deleted.
     """
 
     name: str
     executor_id: str
     uid: str = ""
     owners: tuple[tuple[str, str], ...] = ()
+    run_id: str = ""
+    terminating: bool = False
 
 
 class Pods:
     """Lists pods."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, cache: WatchCache) -> None:
         self._client = client
+        self._cache = cache
 
-    def drivers(self, namespace: str, selector: str) -> tuple[DriverPod, ...]:
-        """Return the driver pods that the label selector names, also ended ones, newest first."""
-        query = {"labelSelector": f"{selector},spark-role=driver"}
-        items = self._client.request("GET", objects_path("v1", namespace, "pods"), query=query).get("items") or []
+    def drivers(self, namespace: str, application: str) -> tuple[DriverPod, ...]:
+        """Return the driver pods that are labelled with an application, also ended ones, newest first."""
+        items = self._cache.together(DRIVERS.plural, namespace, application)
+        if items is None:
+            query = {"labelSelector": f"{APP_LABEL}={application},spark-role=driver"}
+            items = self._client.request("GET", objects_path("v1", namespace, "pods"), query=query).get("items") or []
         newest_first = sorted(items, key=lambda item: str(item["metadata"].get("creationTimestamp")), reverse=True)
         return tuple(_driver(item) for item in newest_first)
 
@@ -109,8 +125,9 @@ class Pods:
         found: list[PodName] = []
         for metadata in metadata_of(self._client, objects_path("v1", namespace, "pods"), query):
             owners = tuple((owner["kind"], owner["uid"]) for owner in metadata.get("ownerReferences") or [])
-            executor_id = (metadata.get("labels") or {}).get("spark-exec-id", "")
-            found.append(PodName(metadata["name"], executor_id, metadata["uid"], owners))
+            labels, terminating = metadata.get("labels") or {}, bool(metadata.get("deletionTimestamp"))
+            executor_id, run_id = labels.get("spark-exec-id", ""), labels.get("spark-app-selector", "")
+            found.append(PodName(metadata["name"], executor_id, metadata["uid"], owners, run_id, terminating))
         return tuple(found)
 
 

@@ -9,6 +9,7 @@ from spark_drain_operator.applications.kubeflow import KubeflowAdapter, activity
 from spark_drain_operator.applications.protocol import Activity, Application
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.applications import ApplicationObjects
+from spark_drain_operator.storage.watch_cache import WatchCache
 from spark_drain_store.kube_client import ApiError
 
 from tests.operator.scripted_kubeflow import ScriptedApplication
@@ -103,13 +104,13 @@ def test_a_driver_is_not_seen_with_an_earlier_spec_than_its_own(api_server: ApiS
     assert before is not None
 
     class Changing(ApplicationObjects):
-        def get(self, api_version: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
+        def get(self, api_version: str, plural: str, namespace: str, name: str, *, fresh: bool = False) -> dict[str, Any] | None:
             found = super().get(api_version, plural, namespace, name)
             application.change(image="next")
             application.restart("spark-two")
             return found
 
-    seen = KubeflowAdapter(replace(cluster, applications=Changing(api_server.client))).observe(namespace, application.name)
+    seen = KubeflowAdapter(replace(cluster, applications=Changing(api_server.client, WatchCache()))).observe(namespace, application.name)
     assert seen is not None
     assert seen.spec_digest == before.spec_digest
     assert "spark-two" not in {driver.run_id for driver in seen.drivers}

@@ -102,6 +102,12 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     def begun(self, current: ErrandStatus) -> bool:
         return self.sent
 
+    def stored(self, current: ErrandStatus, body: dict[str, Any]) -> None:
+        pass
+
+    def settled(self, current: ErrandStatus, ending: Ending) -> bool:
+        return False
+
     def mark(self, current: ErrandStatus, message: str, *, ends: bool) -> None:
         current.set(ACCEPTED, "True", "Accepted", message)
 

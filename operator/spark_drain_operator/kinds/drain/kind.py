@@ -47,6 +47,7 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
 
     resource = RESOURCE
     rejected = Phase.REJECTED
+    reads_watches = True
 
     def __init__(self, cluster: Cluster, settings: Settings) -> None:
         self._cluster = cluster
@@ -89,9 +90,9 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
         assert adapter is not None
         namespace, ref = body["metadata"]["namespace"], spec.application
         # Messages first: ConfigMaps that went with their application must not look as if somebody had removed the notification.
-        messages = Messages.read(self._cluster.channels.open(namespace, ref.kind, ref.name))
+        messages = Messages.read(self._cluster.channels.open(namespace, ref.kind, ref.name, untouched=not status.drain_id))
         try:
-            application, unreadable = adapter.observe(namespace, ref.name), ""
+            application, unreadable = adapter.observe(namespace, ref.name, (status.seen_run_id, status.next_run_id)), ""
         except ApiError as error:
             application, unreadable = None, str(error)
         drain = DrainPass(
@@ -135,6 +136,14 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
         """See `Kind.begun`."""
         return current.begun
 
+    def stored(self, current: DrainPass, body: dict[str, Any]) -> None:
+        """See `Kind.stored`."""
+        current.body, current.confirmed = body, True
+
+    def settled(self, current: DrainPass, ending: Ending) -> bool:
+        """See `Kind.settled`; a complete drain needs neither notification nor report to be Drained."""
+        return current.complete and ending.phase is Phase.DRAINED
+
     def mark(self, current: DrainPass, message: str, *, ends: bool) -> None:
         """See `Kind.mark`."""
         status = current.status
@@ -159,7 +168,12 @@ class DrainKind(Kind[DrainSpec, DrainStatus, DrainPass]):
     def forget(self, body: Mapping[str, Any]) -> None:
         """See `Kind.forget`."""
         metadata, ref = body["metadata"], body["spec"]["applicationRef"]
-        forget_notification(self._cluster.channels.open(metadata["namespace"], ref["kind"], ref["name"]), metadata["uid"])
+        channel = self._cluster.channels.open(metadata["namespace"], ref["kind"], ref["name"])
+        if metadata["uid"] in channel.requests.read().entries:
+            forget_notification(channel, metadata["uid"])
+        else:
+            with self._cluster.cache.bypassed():
+                forget_notification(channel, metadata["uid"])
 
     def conclude(self, status: DrainStatus, ending: Ending) -> None:
         """See `Kind.conclude`."""

@@ -9,8 +9,9 @@ from spark_drain_store import Channel, DrainNotification, DrainReport, DrainStat
 from spark_drain_store.drains import read_notifications, read_reports
 from spark_drain_store.protocol import MAX_TOTAL_BYTES
 
-__all__ = ["Messages", "forget_notification", "interrupted", "make_room", "outdated"]
+__all__ = ["Messages", "forget_notification", "interrupted", "outdated"]
 
+_NOTHING = Snapshot(version="", entries={})
 _MOST_KEPT_BYTES = MAX_TOTAL_BYTES // 2
 
 
@@ -28,6 +29,8 @@ class Messages:
         Guards the next write; "" where the ConfigMap does not exist.
     malformed
         Drain id to what is wrong with its report.
+    found
+        Whether there is any of the two.
     """
 
     channel: Channel
@@ -35,6 +38,9 @@ class Messages:
     reports: dict[str, DrainReport]
     requests_version: str
     malformed: Mapping[str, str]
+    found: bool = True
+    _requests: Snapshot = _NOTHING
+    _reports: Snapshot = _NOTHING
 
     @classmethod
     def read(cls, channel: Channel) -> Messages:
@@ -48,18 +54,25 @@ class Messages:
             reports=dict(found),
             requests_version=requests.version,
             malformed=dict(zip(unreadable, sentences, strict=True)),
+            found=bool(requests.version or reports.version),
+            _requests=requests,
+            _reports=reports,
         )
 
-    @property
-    def old_reports(self) -> bool:
-        """Whether there are reports of drains that nobody asks for any more."""
-        return not {*self.reports, *self.malformed} <= self.notifications.keys()
+    def make_room(self) -> None:
+        """Remove the reports of earlier drains that are `outdated`, so that the next one's finds room in the ConfigMap."""
+        _forget_reports(self.channel, self._reports, {*self._requests.entries, *self.notifications})
 
     def write(self, notification: DrainNotification) -> None:
         """Write a notification if nobody has written the requests since they were read (`spark_drain_store.ConflictError`)."""
         changes = {notification.drain_id: notification.to_json()}
         self.requests_version = self.channel.requests.write(changes, if_version=self.requests_version)
         self.notifications[notification.drain_id] = notification
+
+    def reread_requests(self) -> None:
+        """Read the requests again."""
+        requests = self.channel.requests.read()
+        self.notifications, self.requests_version = dict(read_notifications(requests)[0]), requests.version
 
     def reread_reports(self) -> None:
         """Read the reports again, after a write to the requests."""
@@ -70,17 +83,10 @@ class Messages:
 def forget_notification(channel: Channel, drain_id: str) -> None:
     """Remove the notification, and the reports of earlier drains that are `outdated`; the last report stays for people."""
     reports = channel.reports.read()  # before the requests: a report that is there now has its request there then, or is an old one's
-    requests = channel.requests.read()
-    if drain_id not in requests.entries:
+    if drain_id not in channel.requests.read().entries:
         return
     channel.requests.write({drain_id: None})
-    _forget_reports(channel, reports, {drain_id, *requests.entries})
-
-
-def make_room(channel: Channel) -> None:
-    """Remove the reports of earlier drains that are `outdated`, so that the next one's finds room in the ConfigMap."""
-    reports = channel.reports.read()
-    _forget_reports(channel, reports, set(channel.requests.read().entries))
+    _forget_reports(channel, reports, {drain_id, *channel.requests.read().entries})
 
 
 def _forget_reports(channel: Channel, reports: Snapshot, wanted: Set[str]) -> None:

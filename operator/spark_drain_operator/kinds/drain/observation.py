@@ -10,6 +10,7 @@ from spark_drain_store import DrainNotification, DrainReport, DrainState
 
 from spark_drain_operator.applications.protocol import Activity, Application, ApplicationAdapter, current_driver
 from spark_drain_operator.clock import later
+from spark_drain_operator.engine.outcome import StaleReadsError
 from spark_drain_operator.kinds.drain.messages import Messages
 from spark_drain_operator.kinds.drain.reasons import ConditionType
 from spark_drain_operator.kinds.drain.spec import DrainSpec
@@ -22,6 +23,8 @@ __all__ = ["ACTS_WITHIN_SECONDS", "DrainPass"]
 
 ACTS_WITHIN_SECONDS = 60
 """How long the application's own operator may take to act on a change of its spec."""
+_PROGRESS_SECONDS = 1.0
+"""Most drains are done in a second or two."""
 _EARLIER = "earlier"
 """In the place of the digest of a spec that nobody has seen."""
 
@@ -46,6 +49,8 @@ class DrainPass:
         As read in this pass.
     unreadable
         Why the application could not be read, or "".
+    confirmed
+        Whether a write in this pass has shown that nobody has changed the PipelineDrain since the rest was read.
     """
 
     cluster: Cluster
@@ -57,6 +62,17 @@ class DrainPass:
     application: Application | None
     messages: Messages
     unreadable: str = ""
+    confirmed: bool = False
+
+    def needs_fresh_reads(self) -> None:
+        """Begin the pass anew with everything asked from the API server, unless this is such a one."""
+        if self.cluster.cache.answered:
+            raise StaleReadsError
+
+    def reread_messages(self) -> None:
+        """Ask the API server for the requests."""
+        with self.cluster.cache.bypassed():
+            self.messages.reread_requests()
 
     @property
     def namespace(self) -> str:
@@ -77,6 +93,11 @@ class DrainPass:
     def deleted(self) -> bool:
         """Whether the PipelineDrain is being deleted."""
         return bool(self.body["metadata"].get("deletionTimestamp"))
+
+    @property
+    def unhurried(self) -> float:
+        """Seconds by which the agent's progress may be stored late; not where the stored status does not say when the drain has begun."""
+        return _PROGRESS_SECONDS if (self.body.get("status") or {}).get("startTime") else 0.0
 
     @property
     def complete(self) -> bool:

@@ -109,6 +109,14 @@ class PlacementKind(Kind[PlacementSpec, PlacementStatus, PlacementPass]):
         """See `Kind.begun`."""
         return current.begun
 
+    def stored(self, current: PlacementPass, body: dict[str, Any]) -> None:
+        """See `Kind.stored`."""
+        current.body = body
+
+    def settled(self, current: PlacementPass, ending: Ending) -> bool:  # noqa: ARG002
+        """See `Kind.settled`; only the response says how a placement has ended."""
+        return False
+
     def mark(self, current: PlacementPass, message: str, *, ends: bool) -> None:  # noqa: ARG002
         """See `Kind.mark`."""
         status, response = current.status, current.response

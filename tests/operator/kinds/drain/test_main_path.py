@@ -18,7 +18,7 @@ STEPS = [
     (DrainState.FLUSHING, "Flushing"),
     (DrainState.REPORTING, "Reporting"),
 ]
-STORY = ["Accepted", "WaitingForAgent", "Acknowledged", "SourcesStopped", "Flushed", "ExecutorsDrained", "ScaledDown", "Drained"]
+STORY = ["Acknowledged", "Flushed", "Drained"]
 
 
 def test_a_drain_from_request_to_scaled_down(world: World) -> None:
@@ -94,10 +94,8 @@ def test_describe_and_get_tell_the_story(world: World) -> None:
     assert row[1].split()[:6] == ["drain", "app", "Drained", "Drained", "1/1", "2/2"]
     eventually(lambda: ("Normal", "Drained") in world.events(), what="the last Event")
     told = world.events()
-    assert told[0] == ("Normal", "Accepted")
-    assert told[-1] == ("Normal", "Drained")
-    assert [reason for _, reason in told if reason in STORY] == STORY
-    assert all(type_ == "Normal" for type_, _ in told)
+    assert told[0][1] in ("Accepted", "Acknowledged"), "what goes well in one pass is told together"
+    assert [("Normal", reason) for reason in STORY] == [event for event in told if event[1] != "Accepted"]
     shown = world.server.run_kubectl("get", "events", "-n", world.namespace, "-o", "jsonpath={.items[*].reason}").split()
     assert [reason for reason in shown if reason in STORY] == STORY
     text = world.server.run_kubectl("describe", "pdr", "drain", "-n", world.namespace)
@@ -121,11 +119,13 @@ def test_suspended_is_believed_only_when_the_pods_are_gone(world: World) -> None
     agent.drain(uid)
     world.application.await_suspend()
     world.application.set_state("SUSPENDED")
+    world.application.hold_pods(role="executor")
     waiting = world.await_condition("ScaledDown", "WaitingForPods")
     assert "app-driver" in waiting["message"]
     world.application.end_pods(role="driver")
     eventually(lambda: "exec" in condition(world.drain(), "ScaledDown")["message"], what="it waits for executors too")  # type: ignore[index]
     assert agent.notifications()
+    world.application.hold_pods(role="executor", held=False)
     world.application.end_pods()
     world.await_phase("Drained")
     assert agent.notifications() == {}

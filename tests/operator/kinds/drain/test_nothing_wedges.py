@@ -17,6 +17,7 @@ from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.applications import ApplicationObjects
 from spark_drain_operator.storage.pods import PodName, Pods
 from spark_drain_operator.storage.results import Results
+from spark_drain_operator.storage.watch_cache import WatchCache
 from spark_drain_store import DrainState, QueryReport
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY
@@ -166,7 +167,7 @@ def test_what_was_drained_in_time_is_drained_whatever_was_refused_meanwhile(api_
     look(world, forbidden=False)
     agent.drained(drain_id)
     cluster = Cluster.over(world.client)
-    stand_in = {"results": RefusedResults(world.client)} if refused == "results" else {"pods": RefusedPods(world.client)}
+    stand_in = {"results": RefusedResults(world.client)} if refused == "results" else {"pods": RefusedPods(world.client, WatchCache())}
     cluster = replace(cluster, **stand_in)
     reconciler = Reconciler(DrainKind(cluster, Settings()), cluster)
     for _ in range(3):  # the deadline passes, and the time in which an agent may answer
@@ -185,14 +186,14 @@ def test_what_was_drained_in_time_is_drained_whatever_was_refused_meanwhile(api_
 class Forbidden(ApplicationObjects):
     """The operator may not read applications (any more)."""
 
-    def get(self, *_: str) -> dict[str, Any] | None:
+    def get(self, *_: str, fresh: bool = False) -> dict[str, Any] | None:
         raise ApiError(403, "Forbidden", "sparkapplications is forbidden")
 
 
 def look(world: World, *, forbidden: bool) -> float | None:
     cluster = Cluster.over(world.client)
     if forbidden:
-        cluster = replace(cluster, applications=Forbidden(world.client))
+        cluster = replace(cluster, applications=Forbidden(world.client, WatchCache()))
     return Reconciler(DrainKind(cluster, Settings()), cluster).reconcile(world.namespace, "drain")
 
 

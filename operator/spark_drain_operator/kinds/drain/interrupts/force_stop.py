@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting, ended
+from spark_drain_operator.engine.outcome import DONE, Ended, Noted, Outcome, ended
 from spark_drain_operator.kinds.drain.limits import given_up
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
@@ -23,11 +23,12 @@ def run(drain: DrainPass) -> Outcome:
     ending = drain.status.withdrawal
     if ending is None or not drain.status.forced:
         return DONE
+    drain.needs_fresh_reads()
     if drain.unreadable:
         undone = given_up(drain.spec, drain.status, deleted=drain.deleted)
         return Ended(replace(undone, message=f"{undone.message}; {drain.unreadable}")) if undone is not None else DONE
     if not DrainStatus.read(drain.body, drain.now).forced:
-        return Waiting(0.0, ending.message)
+        return Noted(ending.message)
     if drain.application is None and not drain.status.conditions.is_true(ConditionType.SCALED_DOWN):
         ref = drain.spec.application
         return ended(Phase.ABANDONED, Reason.APPLICATION_GONE, message_of(Reason.APPLICATION_GONE, kind=ref.kind, name=ref.name))

@@ -114,6 +114,7 @@ def run(drain: DrainPass) -> Outcome:
     )
     if ending is None:
         return DONE
+    drain.needs_fresh_reads()
     if ending.phase is Phase.FORCE_STOPPED:
         drain.status.withdrawal, drain.status.withdrawal_time = ending, drain.now
         return DONE

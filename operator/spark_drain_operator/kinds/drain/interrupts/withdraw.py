@@ -111,7 +111,7 @@ def _drained_in_time(drain: DrainPass, limits: Limits) -> bool:
     if report is None or limits.deadline is None or not kept(limits, report, drain.now):
         return False
     if report.state is DrainState.DRAINED:
-        found = None if drain.unreadable else confirm_executors.objection(drain, report)
+        found, _ = (None, []) if drain.unreadable else confirm_executors.objection(drain, report)
         if found is None or found[0] is Reason.EXECUTORS_UNACCOUNTED:
             return found is None
     return drain.now < later(limits.deadline, PATIENCE_SECONDS)
@@ -139,6 +139,7 @@ def run(drain: DrainPass) -> Outcome:
     ending = wanted(status, deleted=drain.deleted, cancel=drain.spec.cancel, limit=limit or _not_running(drain))
     if ending is None:
         return DONE
+    drain.needs_fresh_reads()
     if ending.phase is Phase.FORCE_STOPPED:
         status.withdrawal, status.withdrawal_time = ending, status.withdrawal_time or drain.now
         return DONE  # the force_stop step does it; no answer of the agent is needed

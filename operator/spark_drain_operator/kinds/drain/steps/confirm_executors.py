@@ -11,11 +11,11 @@ from spark_drain_store import MOST_EXECUTOR_EXCEPTIONS, DrainReport, DrainState,
 from spark_drain_store.ranges import is_executor_id, parse_ranges
 
 from spark_drain_operator.applications.protocol import Application
-from spark_drain_operator.engine.outcome import Outcome, Waiting, ended
+from spark_drain_operator.engine.outcome import Noted, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 
-__all__ = ["Driver", "confirm_driver", "objection", "run", "unaccounted"]
+__all__ = ["Driver", "confirm_driver", "objection", "run", "strangers", "unaccounted"]
 
 _RECHECK_SECONDS = 5.0
 _SHOWN = 10
@@ -53,8 +53,22 @@ def confirm_driver(application: Application | None, report: DrainReport) -> tupl
     return Driver.CONFIRMED, ""
 
 
+def strangers(report: DrainReport, live: Iterable[str]) -> list[str]:
+    """Return the live executors that the report does not name as drained, or as excepted for another reason than their silence."""
+    drained = sorted(parse_ranges(report.executors_drained))
+    excepted = {exception.id for exception in report.executor_exceptions if exception.state != ExecutorState.SILENT}
+    starts = [first for first, _ in drained]
+    reach = list(accumulate((last for _, last in drained), max))
+    found = []
+    for executor in live:
+        before = bisect_right(starts, int(executor)) if is_executor_id(executor) else 0
+        if executor not in excepted and not (before > 0 and int(executor) <= reach[before - 1]):
+            found.append(executor)
+    return sorted(found, key=lambda text: (len(text), text))
+
+
 def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
-    """Return the live executors that the report does not know.
+    """Return the live executors that may have had tasks and that the report does not account for.
 
     A report that accounts for every executor of the last commit leaves only those that joined later: they have had no task of any query,
     and are idle. Where its list of exceptions may be cut, those with an id above every reported one, since ids grow.
@@ -68,17 +82,11 @@ def unaccounted(report: DrainReport, live: Iterable[str]) -> list[str]:
         [last for _, last in drained] + [int(item.id) for item in report.executor_exceptions if is_executor_id(item.id)],
         default=-1,
     )
-    drained.sort()
-    starts = [first for first, _ in drained]
-    reach = list(accumulate((last for _, last in drained), max))
-    missing = []
-    for executor in live:
-        before = bisect_right(starts, int(executor)) if is_executor_id(executor) else 0
-        known = before > 0 and int(executor) <= reach[before - 1]
-        newer = is_executor_id(executor) and complete and executor not in silent and (not cut or int(executor) > highest)
-        if not known and executor not in excepted and not newer:
-            missing.append(executor)
-    return sorted(missing, key=lambda text: (len(text), text))
+
+    def newer(executor: str) -> bool:
+        return is_executor_id(executor) and complete and executor not in silent and (not cut or int(executor) > highest)
+
+    return [executor for executor in strangers(report, live) if not newer(executor)]
 
 
 def _shown(ids: Sequence[str]) -> str:
@@ -89,17 +97,26 @@ def _count(ranges: list[tuple[int, int]]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 
-def objection(drain: DrainPass, report: DrainReport) -> tuple[Reason, str] | None:
-    """Return why the cluster does not agree with a final report, None where it does."""
+def objection(drain: DrainPass, report: DrainReport) -> tuple[tuple[Reason, str] | None, list[str]]:
+    """Return why the cluster does not agree with a final report, None where it does; and the executors that no node has started yet."""
     author, detail = confirm_driver(drain.application, report)
     if author is Driver.OTHER:
-        return Reason.DRIVER_UNCONFIRMED, message_of(Reason.DRIVER_UNCONFIRMED, detail=detail)
-    if author is Driver.CONFIRMED:
-        pods = drain.adapter.executors(drain.namespace, report.runs[-1])
-        missing = unaccounted(report, [pod.executor_id for pod in pods])
-        if missing:
-            return Reason.EXECUTORS_UNACCOUNTED, message_of(Reason.EXECUTORS_UNACCOUNTED, executors=_shown(missing))
-    return None
+        return (Reason.DRIVER_UNCONFIRMED, message_of(Reason.DRIVER_UNCONFIRMED, detail=detail)), []
+    if author is Driver.GONE:
+        drain.needs_fresh_reads()
+        return None, []
+    run_id = report.runs[-1]
+    pods = drain.adapter.alive(drain.namespace, run_id)
+    if not any(pod.uid == report.driver_pod_uid and not pod.terminating for pod in pods):
+        drain.needs_fresh_reads()
+    drivers = {driver.uid for driver in drain.application.drivers} if drain.application is not None else set()
+    unknown = strangers(report, [pod.executor_id for pod in pods if pod.uid not in drivers])
+    # Asked a second time only for those that the report does not name.
+    running = {pod.executor_id for pod in drain.adapter.running_executors(drain.namespace, run_id)} if unknown else set()
+    missing = unaccounted(report, running)
+    if missing:
+        return (Reason.EXECUTORS_UNACCOUNTED, message_of(Reason.EXECUTORS_UNACCOUNTED, executors=_shown(missing))), []
+    return None, [executor for executor in unknown if executor not in running]
 
 
 def run(drain: DrainPass) -> Outcome:
@@ -112,8 +129,8 @@ def run(drain: DrainPass) -> Outcome:
     if report.state is not DrainState.DRAINED:
         message = report.message or f"{status.progress.get('executors', '0/0')} executors have reported"
         status.set(ConditionType.EXECUTORS_DRAINED, "False", Reason.IN_PROGRESS, message)
-        return Waiting(drain.settings.resync_seconds, message)
-    found = objection(drain, report)
+        return Waiting(drain.settings.resync_seconds, message, drain.unhurried)
+    found, pending = objection(drain, report)
     if found is not None:
         reason, message = found
         status.set(ConditionType.EXECUTORS_DRAINED, "False", reason, message)
@@ -123,8 +140,7 @@ def run(drain: DrainPass) -> Outcome:
         state = application.state if application is not None else "none"  # nobody knows what the driver that was seen after it has done
         return ended(Phase.FAILED, Reason.APPLICATION_ENDED, message_of(Reason.APPLICATION_ENDED, state=state))
     message = f"{status.progress.get('executors', '0/0')} executors reported drained, every running one included"
-    pending = drain.adapter.pending_executors(drain.namespace, report.runs[-1]) if author is Driver.CONFIRMED else ()
     if pending:
-        message += f"; never started, so idle: {_shown([pod.executor_id for pod in pending])}"
+        message += f"; never started, so idle: {_shown(pending)}"
     status.set(ConditionType.EXECUTORS_DRAINED, "True", Reason.COMPLETED, message)
-    return Waiting(0.0, "drained; the result is kept next, then the application is scaled down")
+    return Noted("drained; the result is kept next, then the application is scaled down")

@@ -29,4 +29,6 @@ def run(drain: DrainPass) -> Outcome:
     drain.status.set(ConditionType.FLUSHED, status, reason, message)
     if reason is Reason.FLUSH_STALLED:
         drain.status.set(ConditionType.STALLED, "True", reason, message)
-    return DONE if status == "True" else Waiting(drain.settings.resync_seconds, message)
+    if status == "True":
+        return DONE
+    return Waiting(drain.settings.resync_seconds, message, 0.0 if reason is Reason.FLUSH_STALLED else drain.unhurried)

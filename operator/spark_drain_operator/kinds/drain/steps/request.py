@@ -13,10 +13,10 @@ from spark_drain_store.channel import config_map_names
 from spark_drain_operator.applications.protocol import current_driver
 from spark_drain_operator.clock import later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
-from spark_drain_operator.kinds.drain.messages import make_room
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.resource import RESOURCE
+from spark_drain_operator.storage.channels import Owners
 from spark_drain_operator.storage.pods import DriverPod
 
 __all__ = ["Action", "Decision", "blocking", "decide", "removed", "run"]
@@ -122,6 +122,8 @@ def run(drain: DrainPass) -> Outcome:
         other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
         now=drain.now,
     )
+    if decision.action not in (Action.KEEP, Action.WRITE, Action.WAIT_FOR_DRIVER, Action.WAIT_FOR_PLAN):
+        drain.needs_fresh_reads()
     match decision.action:
         case Action.BLOCKED:
             message = message_of(Reason.DRAIN_ALREADY_ACTIVE, other=_name_of(drain, decision.other))
@@ -141,12 +143,16 @@ def run(drain: DrainPass) -> Outcome:
         case Action.WRITE | Action.REBIND:
             assert driver is not None
             assert application is not None
-            owners = drain.cluster.channels.owners(drain.namespace, drain.spec.application.kind, application.name, application.uid)
+            owners = Owners((), complete=False)
+            if drain.messages.found:
+                owners = drain.cluster.channels.owners(drain.namespace, drain.spec.application.kind, application.name, application.uid)
             if owners.another:
                 message = message_of(Reason.CONFIG_MAPS_OF_ANOTHER, names=", ".join(owners.another), name=application.name)
                 status.set(ConditionType.ACCEPTED, "Unknown", Reason.CONFIG_MAPS_OF_ANOTHER, message)
                 return Waiting(_POLL_SECONDS, message)
             _write(drain, driver, rebind=decision.action is Action.REBIND, complete=owners.complete)
+            # Only now: the write has shown that there were no other requests when the reports were read.
+            drain.messages.make_room()
     notification = drain.notification
     if notification is not None:
         if not status.drain_id or status.notification_attempt != notification.attempt:
@@ -174,16 +180,16 @@ def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool, complete: bool)
     application, ref, messages = drain.application, drain.spec.application, drain.messages
     assert application is not None
     if not complete:
-        created = drain.cluster.channels.ensure(drain.namespace, ref.kind, ref.name, drain.adapter.owner_reference(application))
-        # Never a version newer than what was decided on: another drain may be in it. With "" the write conflicts, and the pass is repeated.
-        messages.requests_version = messages.requests_version or created
-    if messages.old_reports:
-        make_room(messages.channel)
+        owner = drain.adapter.owner_reference(application)
+        # Where the requests were missing the write creates them, or conflicts: another drain may be in them by now.
+        requests = bool(messages.requests_version)
+        drain.cluster.channels.ensure(messages.channel, drain.namespace, ref.kind, ref.name, owner, requests=requests)
     old = drain.notification
     if rebind and old is not None:
         messages.write(replace(old, run_id=driver.run_id, attempt=old.attempt + 1))
         return
-    drain.cluster.objects(RESOURCE).confirm(drain.body)
+    if not drain.confirmed:
+        drain.cluster.objects(RESOURCE).confirm(drain.body)
     messages.write(
         DrainNotification(
             drain_id=drain.drain_id,

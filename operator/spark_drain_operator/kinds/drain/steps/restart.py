@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_drain_operator.applications.protocol import Activity
-from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
+from spark_drain_operator.engine.outcome import DONE, Noted, Outcome
 from spark_drain_operator.kinds.drain.messages import forget_notification
 from spark_drain_operator.kinds.drain.observation import DrainPass
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Reason, message_of
@@ -29,10 +29,12 @@ def run(drain: DrainPass) -> Outcome:
         suspended = scaled_down is not None and scaled_down.reason == Reason.APPLICATION_SUSPENDED
         if drain.spec.after_drain != "Restart" or not suspended or application is None:
             return DONE
+        drain.needs_fresh_reads()
         if application.suspended_by_others:
             return _left(drain, _SUSPENDED_BY_OTHERS)
         status.restart_generation = application.generation
-        return Waiting(0.0, message_of(Reason.APPLICATION_SUSPENDED))
+        return Noted(message_of(Reason.APPLICATION_SUSPENDED))
+    drain.needs_fresh_reads()
     if drain.unreadable and not drain.deleted:
         return await_application.run(drain)
     if application is None:

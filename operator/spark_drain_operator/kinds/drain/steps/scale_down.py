@@ -82,18 +82,18 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
     status, application = drain.status, drain.application
     after = "Suspend" if drain.changed else drain.spec.after_drain
     left_over: tuple[PodName, ...] = ()
+    if drain.replaced or drain.resumed:
+        drain.needs_fresh_reads()
     if drain.replaced:
         runs = {status.run_id, status.seen_run_id} - {status.next_run_id}
         driver = drain.drained_driver
         left_over = (PodName(driver.name, "", driver.uid),) if driver is not None else ()
-        left_over += tuple(pod for run_id in sorted(runs) for pod in drain.adapter.executors(drain.namespace, run_id))
+        left_over += tuple(pod for run_id in sorted(runs) for pod in drain.adapter.running_executors(drain.namespace, run_id))
         return _wait(drain, left_over) if left_over else _resumed(drain)
     if drain.resumed and not _is_ignored(drain, forced=forced):
         return _wait_for_its_operator(drain)
     if application is None or application.suspend_requested:
-        # Drivers are in `application`, pending ones too; an executor that starts without one ends by itself, and may never be scheduled.
-        pending = application is None
-        left_over = drain.adapter.left_over(drain.namespace, drain.spec.application.name, status.application_uid, pending=pending)
+        left_over = _left_over(drain)
     action = decide(
         after=after,
         forced=forced,
@@ -108,29 +108,50 @@ def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
         status.set(ConditionType.SCALED_DOWN, "True", reason, message_of(reason))
         return DONE
     if action in (Action.SUSPEND, Action.DELETE):
-        assert application is not None
-        if drain.notification is None and not application.deleted:  # nothing holds the driver
-            return removed(drain) if status.scale_down_time is None else _resumed(drain)
-        drain.cluster.objects(RESOURCE).confirm(drain.body)  # after the application was seen, which may be a later run by now
-        if action is Action.DELETE:
-            drain.adapter.delete(drain.namespace, application)
-        else:
-            try:
-                drain.adapter.suspend(drain.namespace, application)
-            except SuspendNotStoredError:
-                return ended(Phase.FAILED, Reason.SUSPEND_NOT_STORED, message_of(Reason.SUSPEND_NOT_STORED))
-        driver = application.serving_driver
-        if driver is not None:  # Spark's operator may have restarted it since the last report
-            status.run_id, status.driver_pod_name, status.driver_pod_uid = driver.run_id, driver.name, driver.uid
-        if status.scale_down_time is None:
-            status.scale_down_time, status.scale_down_state = drain.now, application.state or "New"
-        message = message_of(Reason.SCALE_DOWN_REQUESTED)
-        status.set(ConditionType.SCALED_DOWN, "False", Reason.SCALE_DOWN_REQUESTED, message)
-        if _is_late(drain):
-            message = message_of(Reason.SCALE_DOWN_INCOMPLETE, time=format_time(status.scale_down_time))
-            status.set(ConditionType.STALLED, "True", Reason.SCALE_DOWN_INCOMPLETE, message)
-        return Waiting(_POLL_SECONDS, message)
+        return _ask_for_it(drain, action, forced=forced)
     return _wait(drain, left_over)
+
+
+def _ask_for_it(drain: DrainPass, action: Action, *, forced: bool) -> Outcome:
+    """Suspend or delete the application as it was observed."""
+    status, application = drain.status, drain.application
+    assert application is not None
+    if drain.cluster.cache.answered:
+        if forced or action is Action.DELETE or drain.changed:
+            drain.needs_fresh_reads()
+        drain.reread_messages()  # whoever removes the notification lets the driver go on
+    if drain.notification is None and not application.deleted:  # nothing holds the driver
+        return removed(drain) if status.scale_down_time is None else _resumed(drain)
+    if not drain.confirmed:  # after the application was seen, which may be a later run by now
+        drain.cluster.objects(RESOURCE).confirm(drain.body)
+    if action is Action.DELETE:
+        drain.adapter.delete(drain.namespace, application)
+    else:
+        try:
+            drain.adapter.suspend(drain.namespace, application)
+        except SuspendNotStoredError:
+            return ended(Phase.FAILED, Reason.SUSPEND_NOT_STORED, message_of(Reason.SUSPEND_NOT_STORED))
+    driver = application.serving_driver
+    if driver is not None:  # Spark's operator may have restarted it since the last report
+        status.run_id, status.driver_pod_name, status.driver_pod_uid = driver.run_id, driver.name, driver.uid
+    if status.scale_down_time is None:
+        status.scale_down_time, status.scale_down_state = drain.now, application.state or "New"
+    message = message_of(Reason.SCALE_DOWN_REQUESTED)
+    status.set(ConditionType.SCALED_DOWN, "False", Reason.SCALE_DOWN_REQUESTED, message)
+    if _is_late(drain):
+        message = message_of(Reason.SCALE_DOWN_INCOMPLETE, time=format_time(status.scale_down_time))
+        status.set(ConditionType.STALLED, "True", Reason.SCALE_DOWN_INCOMPLETE, message)
+    return Waiting(_POLL_SECONDS, message)
+
+
+def _left_over(drain: DrainPass) -> tuple[PodName, ...]:
+    """Return the pods that may still run a container: the drivers, which are known, and what is left once they have ended."""
+    application = drain.application
+    if application is not None and application.driver_alive:
+        return tuple(PodName(driver.name, "", driver.uid) for driver in application.drivers if driver.alive)
+    # An executor that starts without a driver ends by itself, and may never be scheduled.
+    pending = application is None
+    return drain.adapter.left_over(drain.namespace, drain.spec.application.name, drain.status.application_uid, pending=pending)
 
 
 def _is_ignored(drain: DrainPass, *, forced: bool) -> bool:
@@ -169,7 +190,7 @@ def _waiting(drain: DrainPass, reason: str, message: str) -> Waiting:
     drain.status.set(ConditionType.SCALED_DOWN, "False", reason, message)
     if _is_late(drain):
         drain.status.set(ConditionType.STALLED, "True", reason, message)
-    return Waiting(_POLL_SECONDS, message)
+    return Waiting(_POLL_SECONDS, message, 0.0 if drain.status.scale_down_time is None else _POLL_SECONDS)
 
 
 def _is_late(drain: DrainPass) -> bool:

@@ -55,7 +55,7 @@ def run(placement: PlacementPass) -> Outcome:
     assert application is not None
     if status.run_id not in ("", driver.run_id):  # an executor of that id in a later run is another one
         return ended(Phase.FAILED, Reason.RUN_ENDED, message_of(Reason.RUN_ENDED, run=status.run_id, state=application.state))
-    pods = placement.adapter.executors(placement.namespace, driver.run_id) if spec.pod_name else ()
+    pods = placement.adapter.running_executors(placement.namespace, driver.run_id) if spec.pod_name else ()
     executor = executor_of(spec, driver.run_id, pods)
     if not isinstance(executor, str):
         return executor

@@ -65,8 +65,8 @@ def _write(placement: PlacementPass) -> Outcome:
         status.set(ConditionType.ACCEPTED, "Unknown", Reason.CONFIG_MAPS_OF_ANOTHER, message)
         return Waiting(_POLL_SECONDS, message)
     if not owners.complete:
-        created = placement.cluster.channels.ensure(placement.namespace, ref.kind, ref.name, placement.adapter.owner_reference(application))
-        placement.requests_version = placement.requests_version or created
+        owner, requests = placement.adapter.owner_reference(application), bool(placement.requests_version)
+        placement.cluster.channels.ensure(placement.channel, placement.namespace, ref.kind, ref.name, owner, requests=requests)
     placement.cluster.objects(RESOURCE).confirm(placement.body)
     placement.write(request)
     _forget_old_responses(placement)

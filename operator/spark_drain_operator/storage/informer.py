@@ -1,0 +1,144 @@
+"""Keeps one collection in the cache: a list first, then a watch from its version on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, WatchStream, cluster_path, objects_path
+
+from spark_drain_operator.periodic import Periodic
+from spark_drain_operator.storage.watch_cache import Collection, WatchCache
+
+__all__ = ["Informer"]
+
+_PAGE = "200"
+_WATCH_SECONDS = 120.0
+_AGAIN_SECONDS, _REFUSED_SECONDS = 1.0, 15.0
+
+_log = logging.getLogger(__name__)
+
+
+class Informer:
+    """Lists and watches in a thread of its own. While it cannot, passes ask the API server.
+
+    Parameters
+    ----------
+    client
+        The API server.
+    cache
+        Where the objects go.
+    collection, namespace
+        What is watched; "" means in all namespaces.
+    changed
+        Told of each object that is new, changed or gone, after the cache knows it.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        cache: WatchCache,
+        collection: Collection,
+        namespace: str,
+        changed: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        self._client, self._cache, self._collection, self._namespace = client, cache, collection, namespace
+        self._changed = changed
+        version, plural = collection.api_version, collection.plural
+        self._path = objects_path(version, namespace, plural) if namespace else cluster_path(version, plural)
+        self._version = ""
+        self._problem = ""
+        self._stream: WatchStream | None = None
+        self._stopped = threading.Event()
+        self._thread = Periodic(f"informer-{plural}-{namespace}", self._follow)
+        cache.watch(collection)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the watch."""
+        self._stopped.set()
+        self._thread.stop()
+        if self._stream is not None:
+            self._stream.close()
+
+    def _follow(self) -> float:
+        """List where that is due, then watch once; return after how many seconds to go on."""
+        try:
+            if not self._version:
+                self._list()
+            self._watch()
+        except (ApiError, ApiUnavailableError) as error:
+            return self._failed(error)
+        except Exception:
+            _log.exception("watch of %s: defect in the operator", self._path)
+            return self._failed(None)
+        return 0.0 if self._version else _AGAIN_SECONDS
+
+    def _failed(self, error: ApiError | ApiUnavailableError | None) -> float:
+        self._cache.lost(self._collection.plural, self._namespace)
+        self._version = ""
+        if error is not None and str(error) != self._problem:
+            self._problem = str(error)
+            _log.warning("%s cannot be watched (%s): each pass asks for what it needs", self._path, error)
+        return _REFUSED_SECONDS if isinstance(error, ApiError) and error.status != 410 else _AGAIN_SECONDS
+
+    def _list(self) -> None:
+        bodies, query = [], {**self._collection.query, "limit": _PAGE}
+        while True:
+            page = self._client.request("GET", self._path, query=query)
+            for body in page.get("items") or []:
+                # Items of a list have neither, and the cache answers as the API server does.
+                body.setdefault("apiVersion", page["apiVersion"])
+                body.setdefault("kind", str(page["kind"]).removesuffix("List"))
+                bodies.append(body)
+            following = page["metadata"].get("continue")
+            if not following:
+                break
+            query["continue"] = following
+        version = str(page["metadata"]["resourceVersion"])
+        news = self._cache.replace(self._collection.plural, self._namespace, bodies, int(version) if version.isdecimal() else 0)
+        self._version = version
+        self._problem = ""
+        for body in news:
+            self._changed(body)
+
+    def _watch(self) -> None:
+        query = {**self._collection.query, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
+        stream = self._stream = self._client.watch(self._path, query, _WATCH_SECONDS)
+        opened, understood = time.monotonic(), True
+        self._heard()
+        try:
+            for event in stream:
+                understood = not self._stopped.is_set() and self._take(str(event.get("type")), event.get("object") or {})
+                if not understood:
+                    break
+                self._heard()
+        finally:
+            self._stream = None
+            stream.close()
+        if not understood or time.monotonic() - opened < _AGAIN_SECONDS:
+            # Too old, or cut off at once: list again, and let passes ask until then.
+            self._version = ""
+            self._cache.lost(self._collection.plural, self._namespace)
+
+    def _heard(self) -> None:
+        if self._version.isdecimal():
+            self._cache.heard(self._collection.plural, self._namespace)
+
+    def _take(self, type_: str, body: Mapping[str, Any]) -> bool:
+        if type_ not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+            return False
+        if type_ == "DELETED":
+            self._cache.remove(self._collection.plural, body)
+        elif type_ != "BOOKMARK":
+            self._cache.put(self._collection.plural, body)
+        self._version = str(body["metadata"]["resourceVersion"])
+        if type_ != "BOOKMARK":
+            self._changed(body)
+        return True

@@ -1,0 +1,125 @@
+"""A list and a watch keep a collection in the cache, whatever happens to the connection."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from spark_drain_operator.storage.informer import Informer
+from spark_drain_operator.storage.watch_cache import Collection, WatchCache
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, WatchStream
+
+from tests.support.apiserver import ApiServer
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.apiserver
+
+MAPS = Collection("v1", "configmaps", {"labelSelector": "kept=yes"}, lambda body: body["metadata"]["labels"]["kept"] == "yes")
+
+
+class Interrupted(KubeClient):
+    """Its watches can be ended, and their versions be too old."""
+
+    stream: WatchStream | None = None
+    too_old = False
+
+    def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float) -> WatchStream:
+        if self.too_old:
+            raise ApiError(410, "Expired", "too old resource version")
+        self.stream = super().watch(path, query, timeout_seconds)
+        return self.stream
+
+
+class Kept:
+    """A namespace whose ConfigMaps are kept."""
+
+    def __init__(self, server: ApiServer, namespace: str, collection: Collection = MAPS) -> None:
+        client = Interrupted.from_kubeconfig(str(server.kubeconfig))
+        assert isinstance(client, Interrupted)
+        self.client: Interrupted = client
+        self.told: list[str] = []
+        self.cache, self._server, self._namespace = WatchCache(), server, namespace
+        self.informer = Informer(self.client, self.cache, collection, namespace, lambda body: self.told.append(body["metadata"]["name"]))
+        self._path = f"/api/v1/namespaces/{namespace}/configmaps"
+
+    def create(self, name: str, **data: str) -> None:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"kept": "yes"}}, "data": data}
+        self._server.client.request("POST", self._path, body=body)
+
+    def change(self, name: str, **data: str) -> None:
+        self._server.client.request("PATCH", f"{self._path}/{name}", body={"data": data}, content_type=MERGE_PATCH)
+
+    def delete(self, name: str) -> None:
+        self._server.client.request("DELETE", f"{self._path}/{name}")
+
+    def data(self, name: str) -> dict[str, Any] | None:
+        found = self.cache.get("configmaps", self._namespace, name)
+        return None if found is None else found.get("data") or {}
+
+    def gone(self, name: str) -> bool:
+        return self.cache.lacks("configmaps", self._namespace, name)
+
+
+@contextmanager
+def kept(server: ApiServer, namespace: str, collection: Collection = MAPS) -> Iterator[Kept]:
+    found = Kept(server, namespace, collection)
+    yield found
+    found.informer.stop()
+    found.client.close()
+
+
+def test_what_is_there_and_what_comes_is_kept(api_server: ApiServer, namespace: str) -> None:
+    with kept(api_server, namespace) as maps:
+        maps.create("before", a="1")
+        maps.informer.start()
+        eventually(lambda: maps.data("before") == {"a": "1"}, "the list")
+        maps.create("after")
+        eventually(lambda: maps.data("after") == {}, "an event")
+        maps.change("before", a="2")
+        eventually(lambda: maps.data("before") == {"a": "2"}, "a change")
+        found = maps.cache.get("configmaps", namespace, "before")
+        assert found is not None
+        assert (found["apiVersion"], found["kind"]) == ("v1", "ConfigMap")
+        maps.delete("after")
+        eventually(lambda: maps.gone("after"), "a deletion")
+        assert set(maps.told) == {"before", "after"}
+
+
+def test_a_watch_that_is_cut_off_goes_on(api_server: ApiServer, namespace: str) -> None:
+    with kept(api_server, namespace) as maps:
+        maps.create("a", a="1")
+        maps.informer.start()
+        eventually(lambda: maps.data("a"), "the list")
+        for number in range(3):
+            stream = maps.client.stream
+            assert stream is not None
+            stream.close()
+            maps.change("a", a=f"later {number}")
+            eventually(lambda number=number: maps.data("a") == {"a": f"later {number}"}, "the change", 20)  # type: ignore[misc]
+
+
+def test_what_is_deleted_while_nobody_watches_is_missed(api_server: ApiServer, namespace: str) -> None:
+    with kept(api_server, namespace) as maps:
+        for name in ("a", "b"):
+            maps.create(name)
+        maps.informer.start()
+        eventually(lambda: maps.data("a") == {} == maps.data("b"), "the list")
+        maps.client.too_old = True
+        stream = maps.client.stream
+        assert stream is not None
+        stream.close()
+        eventually(lambda: maps.data("a") is None, "nobody believes the cache")
+        assert not maps.gone("a")
+        maps.told.clear()
+        maps.delete("a")
+        maps.client.too_old = False
+        eventually(lambda: maps.gone("a"), "the deletion is found", 20)
+        assert maps.data("b") == {}
+        assert "a" in maps.told
+
+
+def test_what_is_not_served_has_to_be_asked_for(api_server: ApiServer, namespace: str, caplog: pytest.LogCaptureFixture) -> None:
+    with kept(api_server, namespace, Collection("nobody.example.com/v1", "things")) as things:
+        things.informer.start()
+        eventually(lambda: "cannot be watched" in caplog.text, "it is told")
+        assert things.cache.together("things", namespace, "") is None
