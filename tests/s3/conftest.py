@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from spark_drain_agent.queries.tracked import VERSION_CONF
 
 from tests.ledger.harness import Restarter
 from tests.s3.drivers import spark_on
+from tests.s3.moments import MANAGER_CONF, Recording, Setting, record
 from tests.semantics.warm import Application
 from tests.support.own_jvm import own_jvm, small_session
-from tests.support.s3_server import BUCKET, S3Server, confs, s3_running
+from tests.support.s3_server import BUCKET, S3Server, confs, direct, s3_running
 from tools import jars
 
 
@@ -28,8 +31,9 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def spark(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     scratch = tmp_path_factory.mktemp("spark")
     connector = {"spark.jars": ",".join(jars.s3a()), "spark.sql.streaming.numRecentProgressUpdates": "1000"}
+    patience = {"spark.sparkdrain.leaseSeconds": "1"}  # what waits for a driver that is gone is not to wait for long
     with own_jvm(scratch):
-        session = small_session(scratch, {**connector, **confs(s3.proxy.port)})
+        session = small_session(scratch, {**connector, **patience, **confs(s3.proxy.port), **direct(s3.port)})
         yield session
         session.stop()
 
@@ -46,8 +50,19 @@ def defaults(request: pytest.FixtureRequest) -> None:
     """Forget what the test before set."""
     if "spark" in request.fixturenames:
         request.getfixturevalue("s3").proxy.fault = None
-        for conf in (FLUSH_CONF, "spark.sql.streaming.stateStore.providerClass"):
+        for conf in (FLUSH_CONF, MANAGER_CONF, VERSION_CONF, "spark.sql.streaming.stateStore.providerClass"):
             request.getfixturevalue("spark").conf.unset(conf)
+
+
+@pytest.fixture(scope="package")
+def recorded(spark: SparkSession, s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Setting], Recording]:
+    """Return a function that drains in a setting, once, and returns all the moments of that."""
+
+    @cache
+    def drained(setting: Setting) -> Recording:
+        return record(setting, spark, s3, tmp_path_factory.mktemp("recorded") / "drain")
+
+    return drained
 
 
 @pytest.fixture

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from pyspark.sql import SparkSession
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_store import DrainState
 
+from tests.s3.moments import Setting
+from tests.s3.table import counted
 from tests.semantics import test_continue
 from tests.semantics.operator_table import EVENTS, FIRST, SECOND
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
@@ -22,32 +22,26 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 Begin = Callable[[], Application]
 
 
-def counted(frame: DataFrame, *keys: str) -> DataFrame:
-    return frame.groupBy(F.window("at", "10 seconds"), *keys).agg(F.collect_list("id").alias("ids")).select(*keys, "ids")
+SETTINGS = [
+    (Setting("Auto", "Reseed"), "hdfs"),
+    (Setting("Auto", "Reseed", "abortable"), "rocksdb"),
+    (Setting("WorkCopy", "Reseed", "abortable"), "hdfs"),
+    (Setting("WorkCopy", "Reseed"), "rocksdb"),
+]
 
 
-MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-
-
-@pytest.fixture(autouse=True)
-def manager(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    """Let Spark write its own files by one request each, as a conf may have it."""
-    if "abortable" in request.node.name:
-        spark.conf.set(MANAGER, "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager")
-    yield
-    spark.conf.unset(MANAGER)
-
-
-@pytest.mark.parametrize("setting", ["Auto-hdfs", "Auto-rocksdb-abortable", "WorkCopy-hdfs-abortable", "WorkCopy-rocksdb"])
-def test_an_incompatible_version_reads_on(setting: str, bucket: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
-    flush, provider, *_ = setting.split("-")
+@pytest.mark.parametrize("way", SETTINGS, ids=lambda way: f"{way[0]}-{way[1]}")
+def test_an_incompatible_version_reads_on(
+    way: tuple[Setting, str], bucket: str, application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    setting, provider = way
+    setting.apply(spark)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
-    spark.conf.set(FLUSH_CONF, flush)
     events, sink = Input(spark, tmp_path / "events"), Batches()
     for file, keys in ((FIRST, ("key",)), (SECOND, ())):
         events.add(file)
         app = application()
-        read_all(app.start(counted(events.stream(), *keys), sink))
+        read_all(app.start(counted(events, *keys), sink))
         report = app.drain()
         assert report.archive.startswith(f"{bucket}/q/_drain/")
         app.close()
@@ -69,7 +63,7 @@ def test_a_store_that_compares_nothing_is_refused_by_name(application: Begin, sp
     try:
         events.add(FIRST)
         app = application()
-        read_all(app.start(counted(events.stream()), Batches()))
+        read_all(app.start(counted(events), Batches()))
         with app.asked(DrainState.REJECTED) as report:
             assert report.reason == "UnsupportedCheckpointStore"
             assert "cannot create an object only where there is none: use hadoop-aws 3.4.2 or newer" in report.message
@@ -83,11 +77,11 @@ def test_a_fence_is_refused_by_plain_spark(bucket: str, application: Begin, spar
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(FIRST)
     app = application()
-    read_all(app.start(counted(events.stream()), sink))
+    read_all(app.start(counted(events), sink))
     app.drain(checkpoint__policy="Keep")
     app.close()
     assert sink.ids == Counter(event.id for event in FIRST)
-    unaware = counted(events.stream()).writeStream.foreachBatch(sink).option("checkpointLocation", f"{bucket}/q")
+    unaware = counted(events).writeStream.foreachBatch(sink).option("checkpointLocation", f"{bucket}/q")
     with pytest.raises(JavaError, match="FENCED_BY_SPARK_DRAIN"):
         unaware.start()
     assert sink.ids == Counter(event.id for event in FIRST)

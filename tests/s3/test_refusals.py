@@ -1,51 +1,125 @@
-"""A store that refuses, or breaks off, requests in the middle of a drain: it is tried again, and nothing is lost or counted twice."""
+"""A store that refuses, breaks off, or does not answer requests in the middle of a drain: it is tried again, nothing is lost or doubled."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_store import DrainState
 
-from tests.s3.test_crashes import BEGINS, CHANGES
-from tests.s3.test_drain import counted
-from tests.semantics.operator_table import EVENTS, FIRST, SECOND
-from tests.semantics.warm import Application, Batches, Input, read_all
-from tests.support.s3_proxy import Fault
-from tests.support.s3_server import S3Server
+from tests.s3.moments import MANAGERS, Setting
+from tests.s3.table import Table, counted
+from tests.semantics.warm import Application, Event, Input, read_all
+from tests.support.s3_proxy import CHANGES, READS, Fault
+from tests.support.s3_server import IMPATIENT, PATIENCE_SECONDS, S3Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(7200)]
 
-_OF_THE_DRAIN = r"_drain/|/metadata$|/state$|/(offsets|commits)/-?\d+$"
-"""Keys that are no temporary files: where Spark's own fail, it is the batch that fails, whether or not it is drained."""
-_IN_EVERY_RUN = {("Auto", 3, 403), ("WorkCopy", 9, 500)}
-POINTS = [(flush, number, status) for flush in ("Auto", "WorkCopy") for number in range(1, 30) for status in (403, 500, 0)]
+LOG = logging.getLogger("matrix")
+
+_SILENT = PATIENCE_SECONDS + 1
+FAULTS: dict[str, Callable[[str, int], Fault]] = {
+    "forbidden": lambda kind, nth: Fault(kind, nth=nth, times=1, status=403),
+    "broken": lambda kind, nth: Fault(kind, nth=nth, times=1, status=500),
+    "cut": lambda kind, nth: Fault(kind, nth=nth, times=1, status=0),
+    "done-and-cut": lambda kind, nth: Fault(kind, nth=nth, times=1, status=0, carried_out=True),
+    "silent": lambda kind, nth: Fault(kind, nth=nth, times=1, hold=_SILENT),
+    "done-and-silent": lambda kind, nth: Fault(kind, nth=nth, times=1, hold=_SILENT, carried_out=True),
+}
+_LEAST = 15
+"""A drain makes more requests of each kind."""
+_IN_EVERY_RUN = {
+    "Auto": [("forbidden", "change", 3), ("cut", "read", 12)],
+    "WorkCopy": [("broken", "change", 9), ("done-and-silent", "change", 2)],
+}
+KINDS = {"change": CHANGES, "read": READS}
+SETTINGS = [
+    Setting(flush, policy, manager, IMPATIENT)
+    for manager in MANAGERS
+    for policy in ("Reseed", "Continue")
+    for flush in ("Auto", "WorkCopy")
+]
 
 
-@pytest.mark.parametrize(
-    "point",
-    [pytest.param(each, marks=[] if each in _IN_EVERY_RUN else pytest.mark.soak) for each in POINTS],
-    ids=lambda point: "-".join(map(str, point)),
-)
-def test_refused_at_a_request(
-    point: tuple[str, int, int], s3: S3Server, application: Callable[[], Application], spark: SparkSession, tmp_path: Path
-) -> None:
-    """Twice in a row, as often as the client asks; the object is not changed."""
-    flush, number, status = point
-    spark.conf.set(FLUSH_CONF, flush)
-    events, sink = Input(spark, tmp_path / "events"), Batches()
-    events.add(FIRST)
-    app = application()
-    read_all(app.start(counted(events.stream(), "key"), sink))
-    s3.proxy.fault = Fault(CHANGES, _OF_THE_DRAIN, after=BEGINS, nth=number, times=2, status=status)
-    app.drain()
-    app.close()
-    s3.proxy.fault = None
-    events.add(SECOND)
-    again = application()
-    read_all(again.start(counted(events.stream()), sink))
-    again.drain()
-    assert sink.ids == Counter(event.id for event in EVENTS)
+class Generations:
+    """A query that is drained again and again, each time by a version that reads on where the last one has ended."""
+
+    def __init__(self, setting: Setting, spark: SparkSession, s3: S3Server, folder: Path) -> None:
+        self._setting, self._spark, self._s3 = setting, spark, s3
+        self._uri, self._events, self._table = f"s3a://{setting.bucket}/{uuid4()}", Input(spark, folder), Table()
+        self._number = 0
+
+    def drained(self, fault: Fault) -> bool:
+        """Read on, and drain while something goes wrong; return whether it did."""
+        start, self._number = 100 * self._number, self._number + 1
+        self._events.add([Event(start + number, "abc"[number % 3], start + 4 * number) for number in range(12)])
+        app = Application(self._spark, self._uri)
+        try:
+            keys = ["key"] if self._setting.policy == "Continue" or self._number % 2 else []
+            read_all(app.start(counted(self._events, *keys), self._table))
+            self._s3.proxy.fault = fault
+            while not self._asked(app):
+                pass
+        finally:
+            self._s3.proxy.fault = None
+            app.close()
+        assert self._table.ids == Counter(100 * generation + number for generation in range(self._number) for number in range(12))
+        return fault.happened
+
+    def _asked(self, app: Application) -> bool:
+        """Drain; return whether it was, and not given up before it had begun, which may happen once."""
+        with app.user_waits():
+            drain_id = app.ask(checkpoint__policy=self._setting.policy, checkpoint__retainArchives="1")
+            report = app.answer(drain_id, DrainState.DRAINED, DrainState.FAILED, DrainState.REJECTED, patient=True)
+        app.finish(drain_id)
+        if report.state is not DrainState.DRAINED:
+            assert self._s3.proxy.fault is not None
+            assert self._s3.proxy.fault.happened, report
+            self._s3.proxy.fault = None
+        return report.state is DrainState.DRAINED
+
+
+@pytest.fixture(autouse=True)
+def impatient(spark: SparkSession) -> None:
+    """Let a client have a time-out of less than the fifteen seconds that S3A takes for the least."""
+    jvm = SparkInternals(spark).jvm
+    jvm.org.apache.hadoop.fs.s3a.impl.AWSClientConfig.setMinimumOperationDuration(jvm.java.time.Duration.ofMillis(1))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("fault", [(failure, kind) for kind in KINDS for failure in FAULTS], ids="-".join)
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_at_any_request(setting: Setting, fault: tuple[str, str], s3: S3Server, spark: SparkSession, tmp_path: Path) -> None:
+    """One request of a drain after the other, until a drain makes no more of them."""
+    failure, kind = fault
+    setting.apply(spark)
+    failures: dict[int, str] = {}
+    generations: Generations | None = None
+    for number in count(1):
+        generations = generations or Generations(setting, spark, s3, tmp_path / f"from-{number}")
+        try:
+            if not generations.drained(FAULTS[failure](KINDS[kind], number)):
+                break
+            LOG.info("%s, %s at %s %d: exact", setting, failure, kind, number)
+        except Exception as error:
+            LOG.exception("%s, %s at %s %d", setting, failure, kind, number)
+            failures[number] = f"{type(error).__name__}: {error}"[:2000]
+            generations = None
+    assert not failures
+    assert number > _LEAST
+
+
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+def test_at_some_requests(flush: str, s3: S3Server, spark: SparkSession, tmp_path: Path) -> None:
+    setting = Setting(flush, "Reseed", bucket=IMPATIENT)
+    setting.apply(spark)
+    generations = Generations(setting, spark, s3, tmp_path / "events")
+    for failure, kind, number in _IN_EVERY_RUN[flush]:
+        assert generations.drained(FAULTS[failure](KINDS[kind], number))

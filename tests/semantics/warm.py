@@ -127,15 +127,22 @@ class Application:
         The warm session.
     base
         Folder for checkpoints, or its URI; a later application with the same folder goes on where this one ended.
+    channel
+        What an earlier life has left in its store; None is nothing.
     """
 
-    def __init__(self, spark: SparkSession, base: Path | str) -> None:
+    def __init__(self, spark: SparkSession, base: Path | str, channel: Channel | None = None) -> None:
         self.base = base
-        self.channel = Channel.in_memory()
+        self.channel = channel if channel is not None else Channel.in_memory()
         self._internals = SparkInternals(spark)
         self._agent = Agent(self._internals, self.channel, identify(str(uuid4()), self._internals.spark_version))
         self._queries: list[StreamingQuery] = []
         self._agent.begin()
+
+    @property
+    def run_id(self) -> str:
+        """Id of this life."""
+        return self._agent.identity.run_id
 
     def start(
         self, frame: DataFrame, sink: Callable[[DataFrame, int], None], mode: str = "append", name: str = "q", **options: str

@@ -7,14 +7,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-__all__ = ["Fault", "Request", "S3Proxy", "s3_proxy"]
+__all__ = ["CHANGES", "READS", "Fault", "Request", "S3Proxy", "s3_proxy"]
+
+CHANGES, READS = "PUT|COPY|DELETE|BULKDELETE", "GET|HEAD|LIST"
+"""Kinds of requests, as `Fault` takes them."""
 
 _HOP_BY_HOP = frozenset({"connection", "expect", "keep-alive", "transfer-encoding"})
 
@@ -54,6 +57,8 @@ class Fault:
         HTTP status that refuses the request; 0 cuts the connection.
     carried_out
         Whether the server has carried out the request before.
+    hold
+        Seconds that pass before the client is told.
     act
         Called before the client is told, as to kill it.
     """
@@ -65,8 +70,14 @@ class Fault:
     times: int | None = None
     status: int = 0
     carried_out: bool = False
+    hold: float = 0.0
     act: Callable[[], None] | None = None
     seen: int = field(default=0, init=False)
+
+    @property
+    def happened(self) -> bool:
+        """Whether a request was one of those that go wrong."""
+        return self.seen >= self.nth
 
     def concerns(self, request: Request) -> bool:
         """Count a request that matches, and say whether it is one of those."""
@@ -91,12 +102,15 @@ class S3Proxy:
         Seconds that a request of a kind takes beside its own time.
     fault
         What goes wrong, if anything.
+    around_change
+        Entered before a request that changes the bucket is carried out, and left before the client is told.
     """
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.latency: Mapping[str, float] = {}
         self.fault: Fault | None = None
+        self.around_change: Callable[[Request], AbstractContextManager[None]] = lambda _: nullcontext()
         self.port = 0
         self._lock = threading.Lock()
 
@@ -137,7 +151,12 @@ def _handler(proxy: S3Proxy, upstream: int) -> type[BaseHTTPRequestHandler]:
             request = kind_of(self.command, self.path, {name.lower(): value for name, value in headers.items()})
             time.sleep(proxy.latency.get(request.kind, 0.0))
             fault = proxy.noted(request)
-            answer = self._ask(body, headers) if fault is None or fault.carried_out else None
+            answer = None
+            if fault is None or fault.carried_out:
+                with proxy.around_change(request) if re.fullmatch(CHANGES, request.kind) else nullcontext():
+                    answer = self._ask(body, headers)
+            if fault is not None:
+                time.sleep(fault.hold)
             if fault is not None and fault.act is not None:
                 fault.act()
             if fault is not None:
