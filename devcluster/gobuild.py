@@ -54,6 +54,7 @@ COREDNS = GoModule("coredns", (("coredns", "."),))
 HELM = GoModule("helm", (("helm", "helm.sh/helm/v4/cmd/helm"),))
 KIND = GoModule("kind", (("kind", "sigs.k8s.io/kind"), ("check-kind-config", ".")))
 GITOPS = GoModule("gitops", tuple((name, f"./{name}") for name in ("argocd-lua", "flux-health", "gitops-sync")))
+GCS = GoModule("gcs", (("fake-gcs-server", "github.com/fsouza/fake-gcs-server"),))
 S3 = GoModule("s3", (("versitygw", "github.com/versity/versitygw/cmd/versitygw"),))
 SPARK_OPERATOR = GoModule(
     "spark-operator",

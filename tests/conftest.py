@@ -17,7 +17,7 @@ settings.load_profile("busy machine")
 
 # Cheap first: a wrong message format shows in seconds, not after the cluster is up. Then what has to stay together, because it shares a JVM
 # or a cluster; last, for whichever worker is free, drivers of their own.
-_ORDER = ("", "agent", "semantics", "s3", "kubernetes", "drivers")
+_ORDER = ("", "agent", "semantics", "s3", "gcs", "kubernetes", "drivers")
 
 
 def _part(item: pytest.Item) -> str:

@@ -5,9 +5,10 @@ from pathlib import Path
 from devcluster.images import downloads
 from devcluster.images.recipes import KAFKA_POM, connector_jars, s3a_jars
 
-__all__ = ["connector", "fetch", "hdfs", "kafka", "s3a"]
+__all__ = ["connector", "fetch", "gcs", "hdfs", "kafka", "s3a"]
 
 _HDFS_POM = Path(__file__).parent / "hdfs" / "pom.xml"
+_GCS_POM = Path(__file__).parent / "gcs" / "pom.xml"
 
 
 def _in(folder: Path) -> list[str]:
@@ -34,7 +35,12 @@ def s3a() -> list[str]:
     return _in(s3a_jars())
 
 
+def gcs() -> list[str]:
+    """Return Google's connector for its Cloud Storage, in one jar of 37 MB."""
+    return _in(downloads.resolved_jars(_GCS_POM))
+
+
 def fetch() -> None:
-    """Fetch what is missing of all of them."""
-    for jars in (connector, kafka, hdfs, s3a):
+    """Fetch what is missing of all that `make test` needs."""
+    for jars in (connector, kafka, hdfs, s3a, gcs):
         jars()

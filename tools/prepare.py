@@ -29,6 +29,7 @@ _GITOPS = ("tests/gitops/", "tests/e2e/test_upgrade")
 _SPARKS = "tests/versions/"
 _JARS = "tests/semantics/"
 _TABLES = "tests/sinks/"
+_GCS = "tests/gcs/"
 _S3 = "tests/s3/"
 _S3_PODS = "tests/e2e/test_s3"
 _FOR_PODS = (gobuild.CONTAINERD, gobuild.COREDNS, gobuild.PAUSE, gobuild.SPARK_OPERATOR)
@@ -71,6 +72,7 @@ class _Chosen:
             self.needs |= {"sparks"} if item.nodeid.startswith(_SPARKS) else set()
             self.needs |= {"jars"} if item.nodeid.startswith(_JARS) else set()
             self.needs |= {"tables"} if item.nodeid.startswith(_TABLES) else set()
+            self.needs |= {"gcs", "jars"} if item.nodeid.startswith(_GCS) else set()
             self.needs |= {"jars", "s3"} if item.nodeid.startswith(_S3) else set()
             self.needs |= {"s3", "s3 pods"} if item.nodeid.startswith(_S3_PODS) else set()
 
@@ -93,14 +95,16 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
     Parameters
     ----------
     wanted : set of str
-        Some of ``apiserver``, ``cluster``, ``gitops``, ``jars``, ``programs``, ``s3``, ``s3 pods``, ``spark``, ``sparks`` and ``tables``.
+        Some of ``apiserver``, ``cluster``, ``gcs``, ``gitops``, ``jars``, ``programs``, ``s3``, ``s3 pods``, ``spark``, ``sparks`` and
+        ``tables``.
     own_cluster : bool
         The cluster is devcluster's, not one that the environment names.
     docker : bool
         A Docker engine provides it.
     """
-    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"gitops", "jars", "s3", "spark", "sparks", "tables"} else []
+    modules = [gobuild.KUBE, gobuild.HELM, gobuild.KIND] if wanted - {"gcs", "gitops", "jars", "s3", "spark", "sparks", "tables"} else []
     modules += [gobuild.GITOPS] if "gitops" in wanted else []
+    modules += [gobuild.GCS] if "gcs" in wanted else []
     modules += [gobuild.S3] if "s3" in wanted else []
     images: dict[str, Step] = {}
     if "cluster" in wanted and own_cluster:
@@ -112,7 +116,7 @@ def plan(wanted: set[str], *, own_cluster: bool, docker: bool) -> Plan:
     missing = [release for release in sparks.RELEASES if release in releases and not sparks.is_installed(release)]
     installs: list[Step] = [(f"installing Spark {release}, once per machine", partial(sparks.install, release)) for release in missing]
     if "jars" in wanted:
-        installs.append(("fetching jars of Kafka, HDFS and S3A, once per machine", jars.fetch))
+        installs.append(("fetching jars of Kafka, HDFS, S3A and GCS, once per machine", jars.fetch))
     if "tables" in wanted:
         installs.append(("fetching jars of Delta, Iceberg and Hudi, once per machine", table_formats.fetch))
     if "spark" in wanted and not spark_java.is_archived():

@@ -81,6 +81,12 @@ class Folder:
         part.write_text(text)
         part.rename(self.path / name)
 
+    def write_if(self, name: str, text: str, before: str | None) -> bool:
+        held = self.read(name) == before
+        if held:
+            self.write(name, text)
+        return held
+
     def delete(self, name: str) -> None:
         target = self.path / name
         if self.renames_atomically or target.is_file():

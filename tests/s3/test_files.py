@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
+from tests.support.lease_race import race
 from tests.support.s3_proxy import Fault
 from tests.support.s3_server import S3Server
 
@@ -46,7 +43,6 @@ def test_a_write_that_the_store_refuses_is_an_error(status: int, files: Checkpoi
 
 def test_a_file_is_created_once(files: CheckpointFiles) -> None:
     assert files.compares
-    assert files.tag("_drain/lease") is None
     assert files.write_if("_drain/lease", "mine", None)
     assert not files.write_if("_drain/lease", "another's", None)
     assert files.read("_drain/lease") == "mine"
@@ -62,10 +58,8 @@ def test_who_writes_at_the_same_time_as_another_has_not_written(files: Checkpoin
 
 def test_a_file_is_replaced_by_whoever_has_seen_it_last(files: CheckpointFiles) -> None:
     files.write("_drain/lease", "void")
-    tag = files.tag("_drain/lease")
-    assert tag is not None
-    assert files.write_if("_drain/lease", "first", tag)
-    assert not files.write_if("_drain/lease", "second", tag)
+    assert files.write_if("_drain/lease", "first", "void")
+    assert not files.write_if("_drain/lease", "second", "void")
     assert files.read("_drain/lease") == "first"
 
 
@@ -107,30 +101,7 @@ def test_archives_are_told_apart_by_their_age(files: CheckpointFiles, folder: Pa
     assert files.names_by_age("_drain") == ["b", "c", "a"]
 
 
-class _Run:
-    jvm_ended = stop_returned = False
-
-    def __init__(self, run_id: str) -> None:
-        self.application_id = run_id
-
-    def session_conf(self, name: str, default: str) -> str:
-        return "1"
-
-
-def test_of_drivers_that_find_no_lease_one_has_it(spark: SparkSession, bucket: str) -> None:
+@pytest.mark.parametrize("left", [None, '{"run": "gone", "seconds": 1}'])
+def test_of_drivers_that_look_for_a_lease_together_one_has_it(left: str | None, spark: SparkSession, bucket: str) -> None:
     internals = SparkInternals(spark)
-    for trial in range(5):
-        together = threading.Barrier(3)
-
-        def acquire(run_id: str, trial: int = trial, together: threading.Barrier = together) -> Lease | None:
-            files = CheckpointFiles(internals, f"{bucket}/{trial}")
-            together.wait()
-            try:
-                return acquire_lease(files, cast(SparkInternals, _Run(run_id)))
-            except CheckpointLeasedError:
-                return None
-
-        with ThreadPoolExecutor(3) as pool:
-            found = [lease for lease in pool.map(acquire, ["one", "two", "three"]) if lease is not None]
-        assert len(found) == 1
-        found[0].release()
+    assert race(lambda folder: CheckpointFiles(internals, f"{bucket}/{folder}"), left) == [1] * 5

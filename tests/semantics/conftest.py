@@ -9,7 +9,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
-from spark_drain_agent.checkpoint.renames import VOUCHED_CONF
+from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, TRIED_CONF
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
 from tests.semantics.topics import Topic
@@ -35,7 +35,7 @@ def defaults(request: pytest.FixtureRequest) -> None:
     """Forget what the test before set."""
     if "spark" in request.fixturenames:
         assert request.getfixturevalue("spark").conf.get("spark.sql.shuffle.partitions") == "2", "the test before left it changed"
-        for conf in (FLUSH_CONF, VOUCHED_CONF, "spark.sql.streaming.stateStore.providerClass"):
+        for conf in (FLUSH_CONF, ATOMIC_CONF, TRIED_CONF, "spark.sql.streaming.stateStore.providerClass"):
             request.getfixturevalue("spark").conf.unset(conf)
 
 

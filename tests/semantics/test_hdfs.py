@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.semantics.operator_table import EVENTS, FIRST, SECOND
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
 from tests.support.hdfs import hdfs_running
+from tests.support.lease_race import race
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -59,6 +62,11 @@ def test_an_incompatible_version_reads_on(setting: str, hdfs: str, application: 
         assert report.archive.startswith(f"{base}/q/_drain/")
         app.close()
     assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+def test_of_drivers_that_find_no_lease_one_has_it(hdfs: str, spark: SparkSession) -> None:
+    internals = SparkInternals(spark)
+    assert race(lambda folder: CheckpointFiles(internals, f"{hdfs}/raced/{folder}")) == [1] * 5
 
 
 def test_a_fence_on_hdfs_is_refused_by_plain_spark(hdfs: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:

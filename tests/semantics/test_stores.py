@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent.checkpoint.renames import VOUCHED_CONF
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, TRIED_CONF
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import DrainState
 
 from tests.semantics.operator_table import EVENTS, FIRST, SECOND
@@ -52,11 +54,20 @@ def test_refused_by_the_scheme_and_left_alone(store: Callable[[str], str], appli
     with app.asked(DrainState.REJECTED) as report:
         assert report.reason == "UnsupportedCheckpointStore"
         assert "s3://bucket/data/q" in report.message
-        assert f"{VOUCHED_CONF}=s3" in report.message
+        assert f"{TRIED_CONF}=s3" in report.message
+        assert f"{ATOMIC_CONF}=s3" in report.message
         assert "'Stop'" in report.message
     assert sorted(path for path in checkpoint.rglob("*") if path.is_file()) == before
     events.add(SECOND)
     read_all(query, len(EVENTS))
+
+
+@pytest.mark.parametrize("scheme", ["viewfs", "s3"])
+def test_what_is_below_a_folder_is_named_as_the_view_has_it(scheme: str, store: Callable[[str], str], spark: SparkSession) -> None:
+    files = CheckpointFiles(SparkInternals(spark), f"{store(scheme)}/q")
+    assert files.below("state") == []
+    files.write("state/0/1.delta", "")
+    assert files.below("state") == ["state/0/1.delta"]
 
 
 def test_stop_needs_no_renames(store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path) -> None:
@@ -82,7 +93,7 @@ def test_a_word_is_not_enough_where_no_file_can_be_replaced(
     store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Spark's own manager for such a filesystem leaves an existing file as it is, and says nothing: a fence would not stand."""
-    spark.conf.set(VOUCHED_CONF, "abfs, s3")
+    spark.conf.set(ATOMIC_CONF, "abfs, s3")
     events = Input(spark, tmp_path / "events")
     events.add(FIRST)
     app = application(store("s3"))
@@ -94,12 +105,29 @@ def test_a_word_is_not_enough_where_no_file_can_be_replaced(
     assert not (tmp_path / "mounted/q/_drain").exists()
 
 
+@pytest.mark.parametrize("flush", [pytest.param("Auto", marks=pytest.mark.soak), "WorkCopy"])
+def test_an_object_store_that_its_owner_has_tried_is_drained(
+    flush: str, store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    """No rename is relied on, and the lease is looked at once more, by whatever the store is."""
+    spark.conf.set(TRIED_CONF, "oss, S3")
+    spark.conf.set(FLUSH_CONF, flush)
+    files = CheckpointFiles(SparkInternals(spark), store("s3"))
+    assert not files.renames_atomically
+    assert not files.compares
+    _drained_and_read_on(files.root, application, spark, tmp_path)
+
+
 @pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
 def test_a_view_of_a_filesystem_with_atomic_renames_is_drained(
     flush: str, store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path
 ) -> None:
     spark.conf.set(FLUSH_CONF, flush)
-    base, events, sink = store("viewfs"), Input(spark, tmp_path / "events"), Batches()
+    _drained_and_read_on(store("viewfs"), application, spark, tmp_path)
+
+
+def _drained_and_read_on(base: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(FIRST)
     app = application(base)
     read_all(app.start(_windows(events), sink))

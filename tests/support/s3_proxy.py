@@ -61,6 +61,8 @@ class Fault:
         Seconds that pass before the client is told.
     act
         Called before the client is told, as to kill it.
+    passes
+        Whether the server carries the request out after `act`, and nothing is wrong with it.
     """
 
     kind: str = ".*"
@@ -72,6 +74,7 @@ class Fault:
     carried_out: bool = False
     hold: float = 0.0
     act: Callable[[], None] | None = None
+    passes: bool = False
     seen: int = field(default=0, init=False)
 
     @property
@@ -139,14 +142,18 @@ def kind_of(method: str, target: str, headers: Mapping[str, str]) -> Request:
     return Request(method, key)
 
 
-def _handler(proxy: S3Proxy, upstream: int) -> type[BaseHTTPRequestHandler]:
+KindOf = Callable[[str, str, Mapping[str, str]], Request]
+
+
+def _handler(proxy: S3Proxy, upstream: int, kind_of: KindOf) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True  # or the text of an answer waits 40 ms for the client to acknowledge its headers
         _behind: HTTPConnection | None = None
 
         def _serve(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            chunked = self.headers.get("Transfer-Encoding", "").lower() == "chunked"
+            body = self._chunks() if chunked else self.rfile.read(int(self.headers.get("Content-Length", "0")))
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
             request = kind_of(self.command, self.path, {name.lower(): value for name, value in headers.items()})
             time.sleep(proxy.latency.get(request.kind, 0.0))
@@ -160,13 +167,21 @@ def _handler(proxy: S3Proxy, upstream: int) -> type[BaseHTTPRequestHandler]:
             if fault is not None and fault.act is not None:
                 fault.act()
             if fault is not None:
-                answer = _refusal(fault.status) if fault.status else None
+                answer = self._ask(body, headers) if fault.passes else _refusal(fault.status) if fault.status else None
             if answer is None:
                 self.close_connection = True
             else:
                 self._answer(answer)
 
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815
+
+        def _chunks(self) -> bytes:
+            body = b""
+            while length := int(self.rfile.readline(), 16):
+                body += self.rfile.read(length)
+                self.rfile.readline()
+            self.rfile.readline()
+            return body
 
         def _ask(self, body: bytes, headers: Mapping[str, str]) -> Answer:
             for again in (False, True):
@@ -218,10 +233,10 @@ def _refusal(status: int) -> Answer:
 
 
 @contextmanager
-def s3_proxy(upstream: int) -> Iterator[S3Proxy]:
-    """Run a proxy in front of the server at a port."""
+def s3_proxy(upstream: int, kind_of: KindOf = kind_of) -> Iterator[S3Proxy]:
+    """Run a proxy in front of the server at a port; one of another kind than S3 has other requests."""
     proxy = S3Proxy()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(proxy, upstream))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(proxy, upstream, kind_of))
     server.daemon_threads = True
     proxy.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -10,9 +10,12 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore
+from spark_drain_agent.checkpoint.gcs import GcsStore
+from spark_drain_agent.checkpoint.object_store import AT_ONCE, FILE_EXISTS, NO_FILE, ObjectStore, text_of
+from spark_drain_agent.checkpoint.s3a import S3AStore
+from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, rename_atomically
 from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
-from spark_drain_agent.spark_internals.filesystems import OBJECT_STORES
+from spark_drain_agent.spark_internals.filesystems import GCS, S3A, Filesystem, filesystems_of
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["CheckpointFiles", "CheckpointIOError", "nothing"]
@@ -29,6 +32,8 @@ _MOST = 2
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+_CONNECTORS = {S3A: S3AStore, GCS: GcsStore}
 
 
 def nothing() -> None:
@@ -79,8 +84,14 @@ class CheckpointFiles:
         return self._internals.checkpoint_file_manager(self._root, self._conf)
 
     @cached_property
+    def _filesystems(self) -> list[Filesystem]:
+        return filesystems_of(self._internals, self.root)
+
+    @cached_property
     def _objects(self) -> ObjectStore | None:
-        return ObjectStore(self._internals, self._fs) if str(self._fs.getClass().getName()) in OBJECT_STORES else None
+        if rename_atomically(self._filesystems, self._internals.session_conf(ATOMIC_CONF)):
+            return None
+        return _CONNECTORS.get(self._filesystems[0].implementation, ObjectStore)(self._internals, self._fs, self._root)
 
     @property
     def renames_atomically(self) -> bool:
@@ -134,14 +145,21 @@ class CheckpointFiles:
         return sorted(file.name for file in self._named(self._all_below(folder)))
 
     def _named(self, listed: Any) -> list[_Listed]:
+        if listed is None:
+            return []
         root = str(self._root.toUri().getPath()).rstrip("/") + "/"
+        if len(self._filesystems) > 1:  # a view, of whose items only their text is empty
+            return [
+                _Listed(str(item.getPath().toUri().getPath()).removeprefix(root), item.getLen(), item.getModificationTime(), index)
+                for index, item in enumerate(listed)
+            ]
         # As one text: there may be ten thousands, and each question to the JVM takes its time.
-        text = str(listed.toString()) if listed is not None else ""
+        text = str(listed.toString())
         found = [
             _Listed(item["path"].removeprefix(root), int(item["length"]), int(item["changed"]), index)
             for index, item in enumerate(_LISTED.finditer(text))
         ]
-        if listed is not None and len(found) != int(listed.size()):
+        if len(found) != int(listed.size()):
             raise CheckpointIOError(f"{self.root}: a listing cannot be understood: {text[:200]}")
         return found
 
@@ -166,16 +184,7 @@ class CheckpointFiles:
 
     def read(self, name: str) -> str | None:
         """Return a file's text, or None where there is no file."""
-        try:
-            stream = self._fs.open(self._path(name))
-        except JavaError as error:
-            if class_of(error) == NO_FILE:
-                return None
-            raise
-        try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
+        return text_of(self._jvm, self._fs, self._path(name))
 
     def read_all(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return the texts of files, read side by side; None where there is no file."""
@@ -207,21 +216,32 @@ class CheckpointFiles:
             raise
         stream.close()
 
-    @cached_property
+    @property
     def compares(self) -> bool:
-        """Whether a file can be written only where there is none, or another one is as it was: see `write_if`."""
-        return self._objects is not None and self._objects.compares(self._root)
+        """Whether of those that call `write_if` at the same time one succeeds, also where there is a file."""
+        return self._objects is not None and self._objects.compares
 
-    def tag(self, name: str) -> str | None:
-        """Return the store's name for what a file holds now, None where there is no file; only where it `compares`."""
-        assert self._objects is not None
-        return self._objects.tag(self._path(name))
-
-    def write_if(self, name: str, text: str, tag: str | None) -> bool:
-        """Write a file where it still has this tag, or with None where there is none; return whether that was so."""
-        assert self._objects is not None
+    def write_if(self, name: str, text: str, before: str | None) -> bool:
+        """Write a file where it still holds this text, or with None where there is none; return whether that was so."""
         self.check_before_change()
-        return self._objects.put_if(self._path(name), text, tag)
+        if self._objects is not None:
+            return self._objects.put_if(self._path(name), text, before)
+        if before is None and not self._created_empty(name):
+            return False
+        self.write(name, text)
+        return True
+
+    def _created_empty(self, name: str) -> bool:
+        self._make_parent(name)
+        if self._local_root is not None:
+            return bool(self._jvm.java.io.File(f"{self._local_root}/{name}").createNewFile())
+        try:
+            self._fs.create(self._path(name), False).close()
+        except JavaError as error:
+            if class_of(error) != FILE_EXISTS:
+                raise
+            return False
+        return True
 
     @cached_property
     def _local_root(self) -> str | None:
@@ -256,11 +276,11 @@ class CheckpointFiles:
     def delete_files(self, *names: str) -> None:
         """Remove files, by one request where the store can; nothing happens to those that are not there."""
         self.check_before_change()
-        if self._objects is not None and self.compares:
+        if self._objects is not None:
             paths = self._jvm.java.util.ArrayList()
             for name in names:
                 paths.add(self._path(name))
-            self._objects.remove(self._root, paths)
+            self._objects.remove(paths)
         else:
             for name in names:
                 self._fs.delete(self._path(name), False)
@@ -268,12 +288,12 @@ class CheckpointFiles:
     def empty(self, folder: str) -> None:
         """Remove what is in a folder, in which there may be ten thousands of files; where it can be left at no cost, it stays."""
         self.check_before_change()
-        if self._objects is None or not self.compares:
+        if self._objects is None or not self._objects.removes_in_bulk:
             self._fs.delete(self._path(folder), True)
             return
         listed = self._all_below(folder)
         if listed is not None and int(listed.size()):
-            self._objects.remove(self._root, self._objects.paths_of(listed))
+            self._objects.remove(self._objects.paths_of(listed))
 
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         """Move what is in a folder into another one, in place of what has the same name there; goes on where it was interrupted.
@@ -299,7 +319,7 @@ class CheckpointFiles:
 
     def _move_file(self, source: str, target: str, name: str) -> None:
         there = target + name.removeprefix(source)
-        if self.renames_atomically:
+        if self._objects is None or self._objects.moves_to_folders_only:
             self._make_parent(there)
         try:
             self._rename(name, there)

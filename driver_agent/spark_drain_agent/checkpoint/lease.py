@@ -66,7 +66,8 @@ class Lease:
         self._run_id = run_id = internals.application_id
         self._released = threading.Event()
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
-        _write(files, self._text, before)
+        if not files.write_if(_LEASE_FILE, self._text, before.text if before is not None else None):
+            raise _leased_meanwhile(files)
         self._renewed_at = monotonic()
         self.over = threading.Event()
         """Set when this run does nothing more to the files."""
@@ -159,25 +160,19 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
         with suppress(CheckpointLeasedError):
             return Lease(files, internals, seconds, None)  # it is free nearly always
     found = _read(files)
-    if found is None or (found.run == run_id and _stopped(found) is None):
-        return Lease(files, internals, seconds, found)
-    made = Lease(files, internals, seconds, _wait_until_void(files, found, tell))
-    LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, found.run)
-    if not files.compares:
-        time.sleep(seconds / _HEARTBEATS)  # of two that waited, the one that wrote last has it
+    void = None if found is None or (found.run == run_id and _stopped(found) is None) else found
+    made = Lease(files, internals, seconds, _wait_until_void(files, void, tell) if void is not None else found)
+    if void is not None:
+        LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, void.run)
+    if not (files.compares or (void is None and files.renames_atomically)):
+        time.sleep(seconds / _HEARTBEATS)  # of two that wrote it at the same time, the one that wrote last has it
         now = _read(files)
         if now is None or now.run != run_id:
             made.fall_silent()
             raise _leased_meanwhile(files)
-    tell("")
+    if void is not None:
+        tell("")
     return made
-
-
-def _write(files: CheckpointFiles, text: str, before: _Found | None) -> None:
-    if not files.compares:
-        files.write(_LEASE_FILE, text)
-    elif not files.write_if(_LEASE_FILE, text, before.tag if before is not None else None):
-        raise _leased_meanwhile(files)
 
 
 def _leased_meanwhile(files: CheckpointFiles) -> CheckpointLeasedError:
@@ -190,11 +185,9 @@ class _Found:
     seconds: float
     text: str
     heartbeat: str
-    tag: str | None
 
 
 def _read(files: CheckpointFiles) -> _Found | None:
-    tag = files.tag(_LEASE_FILE) if files.compares else None  # before the text: one that is written since has another
     text = _text(files, _LEASE_FILE)
     if text is None:
         return None
@@ -203,7 +196,7 @@ def _read(files: CheckpointFiles) -> _Found | None:
         run, seconds = str(loaded["run"]), LEASE.within(float(loaded["seconds"]))
     except (ValueError, KeyError, TypeError, OverflowError):
         run, seconds = "unknown", LEASE.default
-    return _Found(run, seconds, text, _text(files, _HEARTBEAT_FILE) or "", tag)
+    return _Found(run, seconds, text, _text(files, _HEARTBEAT_FILE) or "")
 
 
 def _text(files: CheckpointFiles, name: str) -> str | None:

@@ -1,31 +1,41 @@
-"""What an object store can do that a filesystem cannot: one request writes a file whole, or only where there is none (Hadoop's S3A)."""
+"""What an object store does otherwise than a filesystem: an object is there once it is written whole, and is moved by a copy."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
-
 from spark_drain_agent.spark_internals.errors import JavaError, class_of
-from spark_drain_agent.spark_internals.filesystems import IF_ABSENT
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["AT_ONCE", "NO_FILE", "ObjectStore"]
+__all__ = ["AT_ONCE", "FILE_EXISTS", "NO_FILE", "ObjectStore", "text_of"]
 
 AT_ONCE = 16
 """Requests under way at the same time."""
 
 NO_FILE = "java.io.FileNotFoundException"
+FILE_EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
 
-_IF_UNCHANGED = f"{IF_ABSENT}.etag"
-_S3A, _CONFLICT = "org.apache.hadoop.fs.s3a.", 409
-_WITHOUT_PROBES = "fs.s3a.create.performance"
-"""Option of a file that is created: no requests that ask what is there."""
+
+def text_of(jvm: Any, filesystem: Any, path: Any) -> str | None:
+    """Return a file's text, or None where there is no file."""
+    while True:
+        try:
+            stream = filesystem.open(path)
+        except JavaError as error:
+            if class_of(error) == NO_FILE:
+                return None
+            raise
+        try:
+            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        except JavaError as error:
+            if class_of(error) != NO_FILE:  # as it is where an object was replaced, or removed, since its stream was opened
+                raise
+        finally:
+            stream.close()
 
 
 class ObjectStore:
-    """Objects by their Hadoop paths.
+    """Objects by their Hadoop paths, with what every connector has; `checkpoint.s3a` and `checkpoint.gcs` know more of theirs.
 
     Spark's file managers are not used: the default one deletes a file before it copies the new one to its place, and the abortable one logs
     what fails, and goes on.
@@ -35,50 +45,55 @@ class ObjectStore:
     internals
         Access to the JVM.
     filesystem
-        Hadoop's, one of `OBJECT_STORES`.
+        Hadoop's.
+    root
+        Path of the checkpoint.
     """
 
-    def __init__(self, internals: SparkInternals, filesystem: Any) -> None:
-        self._internals, self._fs = internals, filesystem
+    moves_to_folders_only = True
+    """Whether an object can be moved only into a folder that was made before."""
 
-    def compares(self, path: Any) -> bool:
-        """Return whether `put_if` is possible below a path."""
-        return bool(self._fs.hasPathCapability(path, IF_ABSENT))
+    def __init__(self, internals: SparkInternals, filesystem: Any, root: Any) -> None:
+        self._internals, self._fs, self._root = internals, filesystem, root
+
+    def _holds(self, path: Any, text: str) -> bool:
+        return text_of(self._internals.jvm, self._fs, path) == text
+
+    @property
+    def compares(self) -> bool:
+        """Whether it is the store that decides what `put_if` says."""
+        return False
+
+    @property
+    def removes_in_bulk(self) -> bool:
+        """Whether one request removes many objects."""
+        return False
 
     def put(self, path: Any, text: str) -> None:
-        """Create or replace an object by one request, whose failure is raised."""
-        self._write(self._overwriting(path), text)
+        """Create or replace an object as a whole; what fails is raised."""
+        self._write(self._create(path), text)
 
-    def put_if(self, path: Any, text: str, tag: str | None) -> bool:
-        """Write an object where it still has this tag, or with None where there is none; return whether that was so."""
-        builder = self._fs.createFile(path).overwrite(True)
-        builder = builder.must(IF_ABSENT, True) if tag is None else builder.must(_IF_UNCHANGED, tag)
+    def put_if(self, path: Any, text: str, before: str | None) -> bool:
+        """Write an object where it still holds this text, or with None where there is none; return whether that was so."""
+        if before is not None and not self._holds(path, before):
+            return False
         try:
-            self._write(builder, text)
+            self._write(self._fs.create(path, before is not None), text)
         except JavaError as error:
-            if not _lost_to_another(error):
+            if class_of(error) != FILE_EXISTS:
                 raise
             return False
         return True
 
-    def tag(self, path: Any) -> str | None:
-        """Return the store's name for what an object holds now, None where there is none."""
-        try:
-            return str(self._fs.getFileStatus(path).getETag())
-        except JavaError as error:
-            if class_of(error) == NO_FILE:
-                return None
-            raise
-
     def copy(self, status: Any, target: Any) -> None:
-        """Create or replace an object with what another one holds, of which a listing has told: by two requests."""
+        """Create or replace an object with what another one holds, of which a listing has told: by two requests in S3."""
         read = self._fs.openFile(status.getPath()).withFileStatus(status).build().get()
         try:
-            stream = self._overwriting(target).build()
+            stream = self._create(target)
             try:
                 self._internals.jvm.org.apache.hadoop.io.IOUtils.copyBytes(read, stream, self._internals.hadoop_conf(), False)
             except BaseException:
-                stream.abort()
+                self._give_up(stream)
                 raise
             stream.close()
         finally:
@@ -91,56 +106,21 @@ class ObjectStore:
         statuses = jvm.java.util.Arrays.copyOf(listed.toArray(), int(listed.size()), of)
         return self._internals.list_of(jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(statuses))
 
-    def remove(self, root: Any, paths: Any) -> None:
-        """Remove objects in bulk.
+    def remove(self, paths: Any) -> None:
+        """Remove the objects of a Java list, which are in the checkpoint; nothing happens to those that are not there."""
+        for path in paths:
+            self._fs.delete(path, False)
 
-        Parameters
-        ----------
-        root
-            Folder in which all of them are.
-        paths
-            Java list.
+    def _create(self, path: Any) -> Any:
+        return self._fs.create(path, True)
 
-        Raises
-        ------
-        OSError
-            The store has refused one.
-        """
-        bulk = self._fs.createBulkDelete(root)
-        try:
-            size, count = int(bulk.pageSize()), int(paths.size())
-            pages = [paths.subList(first, min(first + size, count)) for first in range(0, count, size)]
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                refused = [entry for entries in pool.map(bulk.bulkDelete, pages) for entry in entries]
-        finally:
-            bulk.close()
-        if refused:
-            raise OSError(f"{len(refused)} objects could not be removed, the first of them {refused[0].getKey()}: {refused[0].getValue()}")
+    def _give_up(self, stream: Any) -> None:
+        """Let go of a stream: were it closed, the object would be there in part."""
 
-    def _overwriting(self, path: Any) -> Any:
-        return self._fs.createFile(path).overwrite(True).opt(_WITHOUT_PROBES, True)
-
-    @staticmethod
-    def _write(builder: Any, text: str) -> None:
-        stream = builder.build()
+    def _write(self, stream: Any, text: str) -> None:
         try:
             stream.write(bytearray(text.encode()))
         except BaseException:
-            stream.abort()
+            self._give_up(stream)
             raise
         stream.close()
-
-
-def _lost_to_another(error: BaseException) -> bool:
-    """Whether a store answered 412, or 409, as it may while another request writes the same object."""
-    if not isinstance(error, Py4JJavaError):
-        return False
-    name = class_of(error)
-    return name.endswith(".RemoteFileChangedException") or (name.startswith(_S3A) and _status(error.java_exception) == _CONFLICT)
-
-
-def _status(java_exception: Any) -> int:
-    try:
-        return int(java_exception.statusCode())
-    except JavaError:  # no answer of the store
-        return 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from spark_drain_store import DrainOptions, reasons
 
-from spark_drain_agent.checkpoint.renames import VOUCHED_CONF, rename_obstacle
+from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, OTHERWISE, TRIED_CONF, store_obstacle
 from spark_drain_agent.durations import DURATIONS, DurationError
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.filesystems import OBJECT_STORES, filesystems_of
+from spark_drain_agent.spark_internals.filesystems import filesystems_of
 from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
 from spark_drain_agent.spark_internals.sinks import unwritable
 from spark_drain_agent.spark_internals.sources import sources_without_end
@@ -61,27 +61,17 @@ def _check_store(tracked: TrackedQuery) -> None:
     internals, location = tracked.internals, tracked.location
     if location is None:
         return
-    ways_out = "move the checkpoint to HDFS or a volume, or use mode 'Stop', which leaves the checkpoint as it is"
-    filesystems = filesystems_of(internals, location)
-    obstacle = rename_obstacle(filesystems, internals.session_conf(VOUCHED_CONF))
-    if obstacle and filesystems[0].implementation in OBJECT_STORES:
-        raise PlanRejectedError(
-            reasons.UNSUPPORTED_CHECKPOINT_STORE,
-            f"{tracked.label} has its checkpoint at {location}, and {obstacle} cannot create an object only where there is none: use "
-            "hadoop-aws 3.4.2 or newer, without fs.s3a.create.conditional.enabled=false, or mode 'Stop', which leaves the checkpoint alone",
+    conf = internals.session_conf
+    obstacle = store_obstacle(filesystems_of(internals, location), conf(ATOMIC_CONF), conf(TRIED_CONF))
+    if not obstacle and tracked.checkpoint_files().obstacle_to_replacing:
+        obstacle = (
+            "Hadoop has no FileContext there, which replaces a file atomically "
+            f"({tracked.checkpoint_files().obstacle_to_replacing}): {OTHERWISE}"
         )
     if obstacle:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_CHECKPOINT_STORE,
-            f"{tracked.label} has its checkpoint at {location}, and renames on {obstacle} are not known to be atomic, so a drain that is "
-            f"interrupted could lose state: {ways_out}; if you know that they are, set {VOUCHED_CONF}={obstacle.split(' ', 1)[0]}",
-        )
-    obstacle = tracked.checkpoint_files().obstacle_to_replacing
-    if obstacle:
-        raise PlanRejectedError(
-            reasons.UNSUPPORTED_CHECKPOINT_STORE,
-            f"{tracked.label} has its checkpoint at {location}, where Hadoop has no FileContext, which replaces a file atomically "
-            f"({obstacle}): {ways_out}",
+            f"{tracked.label} has its checkpoint at {location}, where no drain is possible: {obstacle}",
         )
 
 

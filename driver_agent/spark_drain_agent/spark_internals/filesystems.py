@@ -7,15 +7,20 @@ from typing import Any
 
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["IF_ABSENT", "OBJECT_STORES", "Filesystem", "filesystems_of"]
+__all__ = ["GCS", "IF_ABSENT", "OBJECT_STORES", "S3A", "VIEW", "Filesystem", "filesystems_of"]
 
-OBJECT_STORES = frozenset({"org.apache.hadoop.fs.s3a.S3AFileSystem"})
-"""Classes of filesystems that rename a folder object by object, and create an object by one request."""
+S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+GCS = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
+OBJECT_STORES = frozenset({S3A, GCS})
+"""Classes of filesystems that rename a folder object by object, and of which it is known how they create an object."""
 
 IF_ABSENT = "fs.option.create.conditional.overwrite"
 """Hadoop's option, and capability, of a file that is created only where there is none."""
 
-_VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystem"
+_CLIENT, _JSON = "fs.gs.client.type", "HTTP_API_CLIENT"
+"""Google's connector has another client, for gRPC, which was not tried."""
+
+VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystem"
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Filesystem:
     implementation
         Its class.
     creates_if_absent
-        Whether it creates a file, by one request, only where there is none (S3: ``If-None-Match``).
+        Whether it is an object store, known to the agent, that creates an object only where there is none.
     """
 
     scheme: str
@@ -38,15 +43,21 @@ class Filesystem:
 
 
 def filesystems_of(internals: SparkInternals, uri: str) -> list[Filesystem]:
-    """Return the filesystem of a URI, and what a view leads to in its place."""
-    path, conf = internals.jvm.org.apache.hadoop.fs.Path(uri), internals.hadoop_conf()
-    scheme, filesystem = str(path.toUri().getScheme()), path.getFileSystem(conf)
-    found = Filesystem(scheme, str(filesystem.getClass().getName()), bool(filesystem.hasPathCapability(path, IF_ABSENT)))
-    if not internals.jvm.java.lang.Class.forName(_VIEW).isInstance(filesystem):
+    """Return the filesystem of a URI, and what it leads to where it is a view."""
+    path = internals.jvm.org.apache.hadoop.fs.Path(uri)
+    filesystem = path.getFileSystem(internals.hadoop_conf())
+    found = Filesystem(str(path.toUri().getScheme()), str(filesystem.getClass().getName()), _creates_if_absent(filesystem, path))
+    if not internals.jvm.java.lang.Class.forName(VIEW).isInstance(filesystem):
         return [found]
     behind = filesystem.resolvePath(_existing(filesystem, path))
-    beneath = filesystems_of(internals, str(behind.toString()))
-    return beneath if scheme == "viewfs" else [found, *beneath]
+    return [found, *filesystems_of(internals, str(behind.toString()))]
+
+
+def _creates_if_absent(filesystem: Any, path: Any) -> bool:
+    implementation = str(filesystem.getClass().getName())
+    if implementation == GCS:
+        return str(filesystem.getConf().get(_CLIENT, _JSON)) == _JSON
+    return implementation == S3A and bool(filesystem.hasPathCapability(path, IF_ABSENT))
 
 
 def _existing(filesystem: Any, path: Any) -> Any:

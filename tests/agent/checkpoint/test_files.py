@@ -10,6 +10,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOErro
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.warm import Warm
+from tests.support.lease_race import race
 
 pytestmark = pytest.mark.spark
 
@@ -60,6 +61,10 @@ def test_a_folder_that_cannot_be_written_to_is_named(warm: Warm, tmp_path: Path)
     with pytest.raises(CheckpointIOError, match="metadata could not be replaced"):
         files_of(warm, f"file:{tmp_path}").write("metadata", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["metadata"]
+
+
+def test_of_drivers_that_find_no_lease_one_has_it(warm: Warm, tmp_path: Path) -> None:
+    assert race(lambda folder: files_of(warm, f"file:{tmp_path}/{folder}")) == [1] * 5
 
 
 def test_files_below_a_folder_have_any_names(warm: Warm, tmp_path: Path) -> None:

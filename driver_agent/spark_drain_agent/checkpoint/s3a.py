@@ -1,0 +1,101 @@
+"""S3 by Hadoop's connector: one request writes an object, or writes it only where there is none, or where it is as it was."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
+
+from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore
+from spark_drain_agent.spark_internals.errors import JavaError, class_of
+from spark_drain_agent.spark_internals.filesystems import IF_ABSENT
+
+__all__ = ["S3AStore"]
+
+_IF_UNCHANGED = f"{IF_ABSENT}.etag"
+_PACKAGE, _CONFLICT = "org.apache.hadoop.fs.s3a.", 409
+_WITHOUT_PROBES = "fs.s3a.create.performance"
+"""Option of a file that is created: no requests that ask what is there."""
+
+
+class S3AStore(ObjectStore):
+    """Objects in S3."""
+
+    moves_to_folders_only = False
+
+    @cached_property
+    def compares(self) -> bool:
+        """Whether the connector has conditional writes, which it may be told not to use."""
+        return bool(self._fs.hasPathCapability(self._root, IF_ABSENT))
+
+    @property
+    def removes_in_bulk(self) -> bool:
+        """Whether the connector is new enough."""
+        return self.compares
+
+    def put_if(self, path: Any, text: str, before: str | None) -> bool:
+        """Write an object where it still has the tag that it had with this text, or where there is none."""
+        if not self.compares:
+            return super().put_if(path, text, before)
+        builder = self._fs.createFile(path).overwrite(True)
+        if before is None:
+            builder = builder.must(IF_ABSENT, True)
+        else:
+            tag = self._tag(path)  # before the text: one that is written since has another
+            if tag is None or not self._holds(path, before):
+                return False
+            builder = builder.must(_IF_UNCHANGED, tag)
+        try:
+            self._write(builder.build(), text)
+        except JavaError as error:
+            if not _lost_to_another(error):
+                raise
+            return False
+        return True
+
+    def _tag(self, path: Any) -> str | None:
+        try:
+            return str(self._fs.getFileStatus(path).getETag())
+        except JavaError as error:
+            if class_of(error) == NO_FILE:
+                return None
+            raise
+
+    def remove(self, paths: Any) -> None:
+        """Remove as many objects by one request as the store takes; raises `OSError` where it has refused one."""
+        if not self.removes_in_bulk:
+            super().remove(paths)
+            return
+        bulk = self._fs.createBulkDelete(self._root)
+        try:
+            size, count = int(bulk.pageSize()), int(paths.size())
+            pages = [paths.subList(first, min(first + size, count)) for first in range(0, count, size)]
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                refused = [entry for entries in pool.map(bulk.bulkDelete, pages) for entry in entries]
+        finally:
+            bulk.close()
+        if refused:
+            raise OSError(f"{len(refused)} objects could not be removed, the first of them {refused[0].getKey()}: {refused[0].getValue()}")
+
+    def _create(self, path: Any) -> Any:
+        return self._fs.createFile(path).overwrite(True).opt(_WITHOUT_PROBES, True).build()
+
+    def _give_up(self, stream: Any) -> None:
+        stream.abort()
+
+
+def _lost_to_another(error: BaseException) -> bool:
+    """Whether a store answered 412, or 409, as it may while another request writes the same object."""
+    if not isinstance(error, Py4JJavaError):
+        return False
+    name = class_of(error)
+    return name.endswith(".RemoteFileChangedException") or (name.startswith(_PACKAGE) and _status(error.java_exception) == _CONFLICT)
+
+
+def _status(java_exception: Any) -> int:
+    try:
+        return int(java_exception.statusCode())
+    except JavaError:  # no answer of the store
+        return 0
