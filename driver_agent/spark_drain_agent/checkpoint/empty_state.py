@@ -16,14 +16,13 @@ from functools import partial
 
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, OffsetEntry
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
 
 __all__ = ["EmptyStateError", "NextVersion", "awaits_first_batch", "begin_generation"]
 
-_MADE_IN = f"{DRAIN_FOLDER}/empty-store"
 _STATE_FILE = re.compile(r"/(\d+)\.(?:delta|snapshot|zip|changelog)$")
 _COPIES_AT_ONCE = 8
 _SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
@@ -208,9 +207,9 @@ def _refuse_initial_state(stores: Sequence[OperatorStores], first_batch_id: int)
 
 
 def _make(files: CheckpointFiles, stores: Sequence[OperatorStores], version: int, make_empty: Callable[[str], EmptyStore]) -> None:
-    files.delete(_MADE_IN)
-    made = make_empty(files.uri(_MADE_IN))
-    source = f"{_MADE_IN}{made.uri.split(_MADE_IN, 1)[1]}"
+    files.delete(EMPTY_STORE)
+    made = make_empty(files.uri(EMPTY_STORE))
+    source = f"{EMPTY_STORE}{made.uri.split(EMPTY_STORE, 1)[1]}"
     reached("empty-store-made")
     for item in stores:
         if item.metadata:
@@ -220,5 +219,5 @@ def _make(files: CheckpointFiles, stores: Sequence[OperatorStores], version: int
     reached("empty-state-begun")
     with ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
         list(pool.map(partial(files.copy, source), others))
-    files.delete(_MADE_IN)
+    files.delete(EMPTY_STORE)
     reached("empty-state-made")

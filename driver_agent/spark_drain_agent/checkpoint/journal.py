@@ -11,12 +11,24 @@ from typing import Any
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 
-__all__ = ["DRAIN_FOLDER", "JOURNAL_FILE", "Journal", "JournalStep", "MalformedJournalError", "read_journal", "write_journal"]
+__all__ = [
+    "DRAIN_FOLDER",
+    "EMPTY_STORE",
+    "JOURNAL_FILE",
+    "Journal",
+    "JournalStep",
+    "MalformedJournalError",
+    "read_journal",
+    "write_journal",
+]
 
 DRAIN_FOLDER = "_drain"
 """Folder in the checkpoint for the journal and the archived generations; Spark ignores it (measured)."""
 
 JOURNAL_FILE = f"{DRAIN_FOLDER}/journal"
+
+EMPTY_STORE = f"{DRAIN_FOLDER}/empty-store"
+"""Where the empty state of a next version is made."""
 
 
 class MalformedJournalError(Exception):

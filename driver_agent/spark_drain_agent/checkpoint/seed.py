@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_drain_agent.checkpoint.archive import note_archive
 from spark_drain_agent.checkpoint.fence import return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, JOURNAL_FILE, Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, EMPTY_STORE, JOURNAL_FILE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.lease import LEASE_FILES
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.milestones import reached
@@ -86,6 +86,7 @@ def prune_archives(files: CheckpointFiles, retain: int | None) -> None:
     """Keep the newest ``retain`` generations, this drain's and those that a restore took away included; None keeps all."""
     if retain is None:
         return
-    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if f"{DRAIN_FOLDER}/{name}" not in (JOURNAL_FILE, *LEASE_FILES)]
+    beside = (JOURNAL_FILE, EMPTY_STORE, *LEASE_FILES)
+    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if f"{DRAIN_FOLDER}/{name}" not in beside]
     for name in archives[: max(0, len(archives) - retain)]:
         files.delete(f"{DRAIN_FOLDER}/{name}")

@@ -12,7 +12,7 @@ import pytest
 from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence, never_fenced
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import copy_to_work, log_flush
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal, write_journal
+from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, JournalStep, MalformedJournalError, read_journal, write_journal
 from spark_drain_agent.checkpoint.lease import LEASE_FILES
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry, UnknownCheckpointFormatError
 from spark_drain_agent.checkpoint.seed import prune_archives, seed
@@ -388,7 +388,7 @@ def test_archives_are_pruned_oldest_first_and_never_what_stands_beside_them(tmp_
     for age, archive in enumerate(("a", "b", "c")):
         os.utime(tmp_path / "_drain" / archive, (1000 + age, 1000 + age))
     write_journal(files, JOURNAL)
-    for beside in LEASE_FILES:
+    for beside in (*LEASE_FILES, f"{EMPTY_STORE}/0/1.delta"):  # that of a first start that was killed is no archive
         files.write(beside, "")
     prune_archives(files, retain)
-    assert files.names("_drain") == [*left, "journal", "lease", "lease-heartbeat"]
+    assert files.names("_drain") == [*left, "empty-store", "journal", "lease", "lease-heartbeat"]
