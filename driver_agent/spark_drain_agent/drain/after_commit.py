@@ -150,4 +150,4 @@ def finish_all(committed: Committed, request: Request, reporter: Reporter) -> Fi
             left = [target for target in left if target not in ready]
             if left:
                 reached("upstream-finished")
-    return Finished(committed.options, after.reports, committed.executors, committed.stopped_before)
+    return Finished(committed.options, after.reports, committed.executors, committed.left_alone)

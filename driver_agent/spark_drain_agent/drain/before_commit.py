@@ -241,7 +241,7 @@ class BeforeCommit:
             targets=tuple(target.commit(self._request.drain_id) for target in planned.targets),
             beside=planned.selection.beside,
             executors=executors,
-            stopped_before=planned.selection.stopped_before,
+            left_alone=planned.selection.left_alone,
         )
 
     def _wait_for_the_end(self) -> NoReturn:

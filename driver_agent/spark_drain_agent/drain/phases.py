@@ -26,15 +26,15 @@ class Committed:
         Those that run on.
     executors
         Id to host, as registered when the last batch was committed.
-    stopped_before
-        How messages call the queries that the application had stopped itself.
+    left_alone
+        Sentences that name the queries that are left as they are.
     """
 
     options: DrainOptions
     targets: tuple[CommittedQuery, ...]
     beside: tuple[TrackedQuery, ...]
     executors: dict[str, str]
-    stopped_before: tuple[str, ...]
+    left_alone: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Finished:
         What is reported of each query.
     executors
         Id to host of those that are to report.
-    stopped_before
-        How messages call the queries that the application had stopped itself.
+    left_alone
+        Sentences that name the queries that are left as they are.
     """
 
     options: DrainOptions
     queries: tuple[QueryReport, ...]
     executors: dict[str, str]
-    stopped_before: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()

@@ -284,10 +284,9 @@ class Drain:
 
 
 def _summary(finished: Finished) -> str:
-    count, stopped = len(finished.queries), finished.stopped_before
+    count = len(finished.queries)
     done = f"{count} {'query' if count == 1 else 'queries'} {'stopped' if finished.options.mode == 'Stop' else 'drained'}"
-    before = f"; the application had stopped {', '.join(stopped)} itself: what is open there was not emitted"
-    return done + (before if stopped else "")
+    return "; ".join((done, *finished.left_alone))
 
 
 def _names(notification: DrainNotification) -> frozenset[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spark_drain_store import DrainOptions, DrainState, reasons
@@ -26,13 +27,13 @@ class Selection:
         Those to drain.
     beside
         Those that run on beside them.
-    stopped_before
-        How messages call those that the application had stopped itself.
+    left_alone
+        Sentences that name those that are left as they are.
     """
 
     targets: tuple[TrackedQuery, ...]
     beside: tuple[TrackedQuery, ...]
-    stopped_before: tuple[str, ...]
+    left_alone: tuple[str, ...]
 
     @property
     def candidates(self) -> tuple[TrackedQuery, ...]:
@@ -45,14 +46,15 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
 
     To drain are the running ones and the bounded ones that have run to their ends, or those of them that the options name. One of these
     that failed fails the drain; a failed one that was not asked for changes nothing. One that the application had stopped is left as it
-    is, and named.
+    is, and named, and so is one with whose checkpoint another run has gone on.
     """
     if options.queries is None:
         _check_all_seen(host)
     host.registry.prune()
     standing = [(tracked, tracked.standing()) for tracked in host.registry.all()]
     standing = [(tracked, state) for tracked, state in standing if state is not Standing.FAILED or not host.held.made_good(tracked)]
-    there = [(tracked, state) for tracked, state in standing if state not in (Standing.HELD, Standing.STOPPED)]
+    gone_on = [tracked for tracked, state in standing if state is Standing.FINISHED and tracked.gone_on]
+    there = [item for item in standing if item[1] not in (Standing.HELD, Standing.STOPPED) and item[0] not in gone_on]
     _check_known(options, {tracked.captured.query_name for tracked, _ in there})
     for tracked, state in there:
         if state is Standing.FAILED and _is_asked_for(options, tracked):
@@ -67,8 +69,19 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
     return Selection(
         targets=tuple(tracked for tracked in found if _is_asked_for(options, tracked)),
         beside=tuple(tracked for tracked in found if not _is_asked_for(options, tracked)),
-        stopped_before=tuple(tracked.label for tracked in stopped) if options.queries is None else (),
+        left_alone=tuple(_left_alone(stopped, gone_on)) if options.queries is None else (),
     )
+
+
+def _left_alone(stopped: Sequence[TrackedQuery], gone_on: Sequence[TrackedQuery]) -> Iterator[str]:
+    if stopped:
+        yield f"the application had stopped {_labels(stopped)} itself: what is open there was not emitted"
+    if gone_on:
+        yield f"another run has gone on with the checkpoint of {_labels(gone_on)}, and has what is open there"
+
+
+def _labels(queries: Sequence[TrackedQuery]) -> str:
+    return ", ".join(tracked.label for tracked in queries)
 
 
 def _is_asked_for(options: DrainOptions, tracked: TrackedQuery) -> bool:

@@ -242,6 +242,20 @@ class TrackedQuery:
         return tuple(fingerprint(f"{declared}{text}", self.internals.spark_version) for text in made.split(_BETWEEN) if text)
 
     @property
+    def gone_on(self) -> bool:
+        """Whether another run has gone on with the checkpoint since this one has come to its end, as far as its log shows."""
+        newest = self.checkpoint().newest_offsets if self.location is not None else None
+        if newest is None:
+            return False
+        journal = read_journal(self.checkpoint_files())
+        if journal is not None and not journal.over:
+            return False  # a drain is in the middle of it
+        known = self.live.last_batch_id
+        if journal is not None and journal.application == self.internals.application_id:
+            known = max(known, journal.first_batch_id - 1)
+        return newest > known
+
+    @property
     def processing_time(self) -> bool:
         """Whether an operator has timers that follow the clock."""
         return any(operator.processing_time for operator in self.internals.stateful_operators(self.captured))

@@ -180,6 +180,17 @@ class LiveQuery:
         """Whether a batch was planned since this start; without one Spark plans none for a watermark alone."""
         return self._execution.lastExecution() is not None
 
+    @property
+    def last_batch_id(self) -> int:
+        """Id of the last batch that this run has executed, or that it has found executed by the one before; -1 where there is none."""
+        executed = self._execution.lastExecution()
+        if executed is not None:
+            return int(executed.currentBatchId())
+        try:
+            return int(self._execution.getLatestExecutionContext().batchId()) - 1
+        except JavaError:  # Spark 3.5
+            return int(self._execution.currentBatchId()) - 1
+
     def raise_watermark(self, next_batch: int, watermark_ms: int) -> None:
         """Let the query plan its next batch at a watermark; call it under the lock, with no batch in flight.
 

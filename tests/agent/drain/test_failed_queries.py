@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import is_drain_pane
+from spark_drain_agent.agent_thread import as_agent
 
-from tests.agent.apps.sinks import read, to_files
+from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -103,6 +104,34 @@ def test_runs_of_a_bounded_query_are_one_target(warm: Warm, tmp_path: Path) -> N
     assert len(warm.agent.registry.all()) == 1
     drain = warm.drain()
     assert [query["checkpointLocation"].rsplit("/", 1)[-1] for query in drain["queries"]] == ["checkpoint-1"]
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_a_checkpoint_with_which_another_driver_has_gone_on_is_left_to_that(warm: Warm, tmp_path: Path, *, new: bool) -> None:
+    """As after a backfill, whose driver goes on with something else: what is open there is the other one's, which may be running."""
+    feed, checkpoint = Feed(tmp_path / "input"), tmp_path / "checkpoint"
+    feed.add(2)
+    windows = counted(read(warm.session, tmp_path)).writeStream.queryName("windows").option("checkpointLocation", str(checkpoint))
+    writer = windows.trigger(availableNow=True).foreachBatch(to_files(tmp_path / "out"))
+    writer.start().awaitTermination()
+    if not new:
+        writer.start().awaitTermination()  # which finds nothing to do
+    with as_agent():  # out of this agent's sight, as another driver does it
+        feed.add()
+        writer.start().awaitTermination()
+    before = files_below(checkpoint)
+    start(warm, tmp_path, "orders").processAllAvailable()
+    drain = warm.drain()
+    assert [query["name"] for query in drain["queries"]] == ["orders"]
+    assert drain["message"] == "1 query drained; another run has gone on with the checkpoint of query 'windows', and has what is open there"
+    assert files_below(checkpoint) == before
+    writer.start().awaitTermination()
+    for _ in range(2):  # it is not taken for another run that this one has drained it
+        assert [query["name"] for query in warm.drain()["queries"]] == ["windows"]
+
+
+def files_below(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_flush_that_failed_once_and_was_made_good_is_no_failure_to_a_later_drain(warm: Warm, tmp_path: Path) -> None:
