@@ -104,7 +104,8 @@ class InheritedDrain:
         """Show that a query is not drained and that this run does not start it: calling it drained would hide its open windows."""
         message = (
             f"the drain of {', '.join(sorted(missing))} was interrupted and this run has started no query with that checkpoint: "
-            "start the version that was being drained, it finishes the drain"
+            "start the version that was being drained, it finishes the drain. If this is that one, and starts that query only when another "
+            "one, which is held, runs or has ended: remove the drain's request and start it again"
         )
         if self._request.gone.is_set():
             raise DrainEndedError(DrainState.FAILED, reasons.QUERY_NOT_STARTED, message)

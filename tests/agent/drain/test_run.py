@@ -219,6 +219,7 @@ def test_a_query_that_the_new_run_does_not_start_is_not_called_drained(world: Wo
         report = world.reaches(DrainState.STALLED)
         assert report.reason == "QueryNotStarted"
         assert "file:/checkpoint" in report.message
+        assert "starts that query only when another one, which is held, runs or has ended: remove the drain's request" in report.message
         time.sleep(0.3)
         assert world.reaches(DrainState.STALLED)
         drain.update(None)
