@@ -85,6 +85,7 @@ class CommittedQuery:
         self._lease: Lease | None = None
         self._rows_before: tuple[int, ...] = ()
         self._followed = False
+        self._session_kept = False
 
     @property
     def report(self) -> QueryReport:
@@ -129,6 +130,9 @@ class CommittedQuery:
             Called with what is waited for while another run has the checkpoint, and with "" when it is free.
         """
         tracked = self._tracked
+        if tracked.query is not None and not self._session_kept:
+            tracked.keep_session()  # before a flush that fails in the middle leaves something in it
+            self._session_kept = True
         if tracked.query is not None and tracked.live.thread_alive:  # one that was to read on until now
             tracked.keep_temporary_checkpoint()
             self._report = replace(self._report, checkpoint_location=tracked.location or "")

@@ -33,7 +33,7 @@ from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
-from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY, marked
+from spark_drain_agent.user_code.batch_marks import marked, marks_of_start
 
 __all__ = ["LET_DECIDE_SECONDS", "Agent"]
 
@@ -167,7 +167,7 @@ class Agent:
             self.gate.wait_for_decision(tracked, LET_DECIDE_SECONDS)
         with self.gate.starting(tracked) as free:
             if free and not self._becomes_part_of_a_drain(tracked):
-                with marked(internals.context, {GENERATION_PROPERTY: str(tracked.generation())}):
+                with marked(internals.context, marks_of_start(tracked.generation())):
                     query = self._start(tracked, start_now)
                 self.held.forget_stand_ins()
                 return query

@@ -25,7 +25,7 @@ from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
 from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
-from spark_drain_agent.user_code.batch_marks import GENERATION_PROPERTY
+from spark_drain_agent.user_code.batch_marks import marks_of_start
 
 __all__ = ["SAME_VERSION_CONF", "VERSION_CONF", "TrackedQuery"]
 
@@ -110,20 +110,18 @@ class TrackedQuery:
         return self.internals.live(self.query)
 
     def keep_session(self) -> None:
-        """Keep the session as it is now, for a query that is started later."""
-        self._session = self.internals.cloned_session()
+        """Keep the session for later starts as it is now: the query's own, where it has one, else the application's."""
+        self._session = self.internals.cloned_session(self.live.session if self.query is not None else None)
 
     def as_started(self) -> CapturedWriter:
-        """Return the writer in a session as it was at the start: the application may have changed confs, schema or views since."""
-        if self.query is not None:
-            self._session = self.live.session
-        elif self._session is None:
+        """Return the writer in the session that was kept: the application may have changed confs, schema or views since."""
+        if self._session is None:
             self.keep_session()
         return self.internals.in_session(self.captured, self._session)
 
-    def local_properties(self) -> dict[str, str]:
-        """Return what a query inherits from the thread that starts it, and its generation."""
-        return {**dict(self.captured.local_properties), GENERATION_PROPERTY: str(self.generation())}
+    def local_properties(self) -> dict[str, str | None]:
+        """Return what a query inherits from the thread that starts it, and what marks its batches."""
+        return {**dict(self.captured.local_properties), **marks_of_start(self.generation())}
 
     def keep_temporary_checkpoint(self) -> None:
         """Let the checkpoint that Spark chose outlive the query, so that the flush finds it."""

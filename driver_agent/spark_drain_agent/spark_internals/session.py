@@ -42,13 +42,18 @@ _EXECUTOR_ID, _LOG_URL = "SPARK_EXECUTOR_ID", "SPARK_LOG_URL_STDOUT"
 _POLL_SECONDS = 0.02
 _CONNECT_SECONDS = 1.0
 _PARENT = os.getppid()
+_seen: SparkContext | None = None
 _DATASETS = ("org.apache.spark.sql.classic.Dataset", "org.apache.spark.sql.Dataset")
 _SESSIONS = ("org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.SparkSession")
 
 
 def active_context() -> SparkContext | None:
-    """Return this process' context, or None in an executor's Python worker and before a session was made."""
-    return SparkContext._active_spark_context
+    """Return this process' context, or None in an executor's Python worker and before a session was made.
+
+    PySpark has none either once a context that was stopped before is stopped again, while another one runs.
+    """
+    running = _seen is not None and _seen._jsc is not None
+    return SparkContext._active_spark_context or (_seen if running else None)
 
 
 def pins_threads(context: SparkContext) -> bool:
@@ -84,6 +89,9 @@ class SparkInternals:
     """
 
     def __init__(self, session: SparkSession) -> None:
+        global _seen  # noqa: PLW0603  # one context at a time runs in a process
+        if session.sparkContext._jsc is not None:
+            _seen = session.sparkContext
         self.session = session
         self.jvm: Any = session._jvm
         self._jsession: Any = session._jsparkSession
@@ -223,9 +231,9 @@ class SparkInternals:
         properties = java_context.sc().getLocalProperties()
         return tuple((str(name), str(properties.getProperty(name))) for name in properties.stringPropertyNames())
 
-    def cloned_session(self) -> Any:
-        """Return a JVM session with the confs, schema, views and functions that this one has now, as a query has them from its start."""
-        cloned = self._jsession.cloneSession()
+    def cloned_session(self, of: Any = None) -> Any:
+        """Return a JVM session with the confs, schema, views and functions that one of the JVM, by default this one, has now."""
+        cloned = (self._jsession if of is None else of).cloneSession()
         cloned.sessionState().catalog()  # schema and views are copied when they are first asked for
         return cloned
 

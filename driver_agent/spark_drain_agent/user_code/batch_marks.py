@@ -9,10 +9,10 @@ from pyspark import SparkContext, TaskContext
 
 from spark_drain_agent.spark_internals.session import active_context, pins_threads
 
-__all__ = ["DRAIN_PANE_PROPERTY", "GENERATION_PROPERTY", "UnknownBatchError", "generation", "is_drain_pane", "marked"]
+__all__ = ["DRAIN_PANE_PROPERTY", "UnknownBatchError", "generation", "is_drain_pane", "marked", "marks_of_start"]
 
 DRAIN_PANE_PROPERTY = "spark.sparkdrain.pane"
-GENERATION_PROPERTY = "spark.sparkdrain.generation"
+_GENERATION_PROPERTY = "spark.sparkdrain.generation"
 _QUERY_PROPERTY = "sql.streaming.queryId"  # Spark sets it in the thread that runs a query's batches
 
 
@@ -33,7 +33,7 @@ def is_drain_pane() -> bool:
     """
     if _property(DRAIN_PANE_PROPERTY) == "true":
         return True
-    if _property(_QUERY_PROPERTY) is None and _property(GENERATION_PROPERTY) is None:
+    if _property(_QUERY_PROPERTY) is None and _property(_GENERATION_PROPERTY) is None:
         raise UnknownBatchError(f"is_drain_pane(): {_NO_BATCH}")
     return False
 
@@ -50,7 +50,7 @@ def generation() -> int:
     UnknownBatchError
         The calling thread runs no batch, or a batch of a query that was started without the agent.
     """
-    found = _property(GENERATION_PROPERTY)
+    found = _property(_GENERATION_PROPERTY)
     if found is not None:
         return int(found)
     raise UnknownBatchError(f"generation(): {_NO_BATCH if _property(_QUERY_PROPERTY) is None else _NO_AGENT}")
@@ -75,14 +75,22 @@ def _property(name: str) -> str | None:
     return context.getLocalProperty(name) if context is not None and pins_threads(context) else None
 
 
+def marks_of_start(generation: int) -> dict[str, str | None]:
+    """Return what marks the batches of a query that is started, whatever batch the thread that starts it runs for."""
+    return {_GENERATION_PROPERTY: str(generation), DRAIN_PANE_PROPERTY: None}
+
+
 @contextmanager
-def marked(context: SparkContext, marks: Mapping[str, str]) -> Iterator[None]:
-    """Give the queries that are started in this block, by this thread, local properties."""
+def marked(context: SparkContext, marks: Mapping[str, str | None]) -> Iterator[None]:
+    """Give the queries that are started in this block, by this thread, local properties; None takes one away."""
     before = {name: context.getLocalProperty(name) for name in marks}  # of the batch that starts a query
-    for name, value in marks.items():
-        context.setLocalProperty(name, value)
+    _set_properties(context, marks)
     try:
         yield
     finally:
-        for name, earlier in before.items():
-            context.setLocalProperty(name, earlier)  # type: ignore[arg-type]  # PySpark removes a property by None
+        _set_properties(context, before)
+
+
+def _set_properties(context: SparkContext, properties: Mapping[str, str | None]) -> None:
+    for name, value in properties.items():
+        context.setLocalProperty(name, value)  # type: ignore[arg-type]  # PySpark removes a property by None

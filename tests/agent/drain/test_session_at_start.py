@@ -75,6 +75,27 @@ def test_a_flush_on_a_work_copy_sees_what_its_query_saw(spark: SparkSession, war
     assert found(spark) == ("UTC", "static", "late", "late", "late")
 
 
+def test_what_a_flush_that_failed_has_left_in_its_session_does_not_matter(warm: Warm, tmp_path: Path) -> None:
+    """Each try begins with the session as the last batch before the drain has left it, as a batch that succeeds finds it."""
+    Feed(tmp_path / "input").add(3)
+    tries: list[int] = []
+
+    def upsert(batch: DataFrame, batch_id: int) -> None:
+        session = batch.sparkSession
+        batch.createTempView("updates")
+        session.sql("SELECT count(*) FROM updates").collect()
+        if is_drain_pane():
+            tries.append(batch_id)
+            if len(tries) == 1:
+                raise OSError("the sink is away")
+        session.catalog.dropTempView("updates")
+
+    writer = counted(read(warm.session, tmp_path)).writeStream.queryName("upserts").option("checkpointLocation", f"{tmp_path}/checkpoint")
+    writer.foreachBatch(upsert).start().processAllAvailable()
+    warm.drain()
+    assert len(tries) == 2
+
+
 def test_a_query_that_is_kept_from_starting_keeps_its_session(spark: SparkSession, warm: Warm, tmp_path: Path) -> None:
     """A killed driver's next run finishes its queries while main goes on to start others."""
     Feed(tmp_path / "input").add()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark import SparkContext
 from pyspark.errors import IllegalArgumentException, StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from spark_drain_agent import milestones
+from spark_drain_agent import generation, is_drain_pane, milestones
 from spark_drain_agent.drain import after_commit
 from spark_drain_agent.queries.tracked import VERSION_CONF
 
@@ -53,6 +53,24 @@ def test_a_session_that_is_stopped_again_keeps_no_drain_from_holding(
         warm.drains.reaches(asked, "Drained")
         in_thread(again.stop)  # does not wait for the drain
     assert ids_in(tmp_path / "out") == exactly(feed.ids)
+
+
+def test_a_batch_knows_what_it_runs_for_after_a_session_was_stopped_again(warm: Warm, tmp_path: Path, stopped: SparkSession) -> None:
+    """PySpark has no active context then, although one runs."""
+    Feed(tmp_path / "input").add(2)
+    told: list[tuple[bool, int]] = []
+
+    def ask(batch: DataFrame, _: int) -> None:
+        batch.collect()
+        told.append((is_drain_pane(), generation()))
+
+    windows = counted(read(warm.session, tmp_path)).writeStream.option("checkpointLocation", f"{tmp_path}/checkpoint").foreachBatch(ask)
+    query = windows.start()
+    in_thread(stopped.stop)
+    query.processAllAvailable()
+    warm.drain()
+    assert {*told[:-1]} == {(False, 0)}
+    assert told[-1] == (True, 0)
 
 
 def test_a_drain_that_cannot_hold_gives_the_queries_back_and_says_why(warm: Warm, tmp_path: Path) -> None:

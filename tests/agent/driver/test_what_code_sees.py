@@ -17,6 +17,7 @@ from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.user_code import callbacks
 
+from tests.agent.apps.sinks import counted, read
 from tests.agent.driver.streams import Started, in_thread, start
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
@@ -126,6 +127,23 @@ def test_what_a_thread_cannot_know_it_is_not_told(warm: Warm, tmp_path: Path, fe
     for who in ("pool", "main"):
         for what in ("generation", "pane"):
             assert "call it in the foreachBatch function itself and pass the answer on" in told.by[f"{who} {what}"], (who, what)
+
+
+def test_a_query_that_is_started_in_a_flush_runs_no_drain_pane(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """Queries inherit what the thread that starts them is told; the drain is not about this one."""
+    told, started = Told(), list[StreamingQuery]()
+
+    def begin_another(batch: DataFrame, _: int) -> None:
+        batch.collect()
+        if is_drain_pane():
+            started.append(start(warm.session, tmp_path, "another", lambda *_: told.ask("batch")))
+
+    windows = counted(read(warm.session, tmp_path)).writeStream.queryName("windows")
+    windows.option("checkpointLocation", str(tmp_path / "windows")).foreachBatch(begin_another).start().processAllAvailable()
+    warm.drain(queries="windows", afterDrain="Keep")
+    (another,) = started
+    in_thread(another.processAllAvailable)
+    assert told.by["batch pane"] is False
 
 
 def test_without_an_agent_no_generation_is_known(warm: Warm, tmp_path: Path, feed: Feed) -> None:
