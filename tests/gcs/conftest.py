@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
-from tests.semantics.warm import Application
+from tests.semantics.warm import Application, applications
 from tests.support.gcs_server import BUCKET, confs, gcs_running
 from tests.support.own_jvm import own_jvm, small_session
 from tests.support.s3_proxy import S3Proxy
@@ -49,12 +49,5 @@ def bucket() -> str:
 @pytest.fixture
 def application(spark: SparkSession, bucket: str) -> Iterator[Callable[[], Application]]:
     """Return a function that starts an application whose checkpoints are in the test's folder."""
-    begun: list[Application] = []
-
-    def begin() -> Application:
-        begun.append(Application(spark, bucket))
-        return begun[-1]
-
-    yield begin
-    for each in begun:
-        each.close()
+    with applications(spark, bucket) as begin:
+        yield begin

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
-from tests.s3.table import counted
+from tests.s3.table import check_versions
 from tests.semantics import test_continue
-from tests.semantics.operator_table import EVENTS, FIRST, SECOND
-from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+from tests.semantics.warm import PROVIDERS, Application
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -32,15 +30,7 @@ def test_an_incompatible_version_reads_on(
     flush, provider = setting
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
     spark.conf.set(FLUSH_CONF, flush)
-    events, sink = Input(spark, tmp_path / "events"), Batches()
-    for file, keys in ((FIRST, ("key",)), (SECOND, ())):
-        events.add(file)
-        app = application()
-        read_all(app.start(counted(events, *keys), sink))
-        report = app.drain()
-        assert report.archive.startswith(f"{bucket}/q/_drain/")
-        app.close()
-    assert sink.ids == Counter(event.id for event in EVENTS)
+    check_versions(application, spark, bucket, tmp_path / "events")
 
 
 @pytest.mark.soak

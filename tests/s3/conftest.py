@@ -15,7 +15,7 @@ from spark_drain_agent.queries.tracked import VERSION_CONF
 from tests.ledger.harness import Restarter
 from tests.s3.drivers import spark_on
 from tests.s3.moments import MANAGER_CONF, Recording, Setting, record
-from tests.semantics.warm import Application
+from tests.semantics.warm import Application, applications
 from tests.support.own_jvm import own_jvm, small_session
 from tests.support.s3_server import BUCKET, S3Server, confs, direct, s3_running
 from tools import jars
@@ -74,15 +74,8 @@ def bucket() -> str:
 @pytest.fixture
 def application(spark: SparkSession, bucket: str) -> Iterator[Callable[[], Application]]:
     """Return a function that starts an application whose checkpoints are in the test's folder."""
-    begun: list[Application] = []
-
-    def begin() -> Application:
-        begun.append(Application(spark, bucket))
-        return begun[-1]
-
-    yield begin
-    for each in begun:
-        each.close()
+    with applications(spark, bucket) as begin:
+        yield begin
 
 
 @pytest.fixture

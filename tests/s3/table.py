@@ -12,9 +12,9 @@ from spark_drain_agent import is_drain_pane
 from spark_drain_agent.checkpoint.files import nothing
 
 from tests.semantics.operator_table import EVENTS, FIRST, SECOND
-from tests.semantics.warm import Event, Input
+from tests.semantics.warm import Application, Batches, Event, Input, read_all
 
-__all__ = ["ALL", "DRAINED", "READ", "Parts", "Table", "add_rest", "counted", "input_before"]
+__all__ = ["ALL", "DRAINED", "READ", "Parts", "Table", "add_rest", "check_versions", "counted", "input_before"]
 
 Parts = Mapping[tuple[str, int], tuple[bool, Counter[int]]]
 """By ids of query and batch: whether it was a flush, and the events in it."""
@@ -77,3 +77,16 @@ class Table:
     def flushed(self) -> bool:
         """Whether it has taken a flush."""
         return any(pane for pane, _ in self.parts.values())
+
+
+def check_versions(application: Callable[[], Application], spark: SparkSession, bucket: str, folder: Path) -> None:
+    """Drain a query, and another version of it on the same checkpoint; each event is counted once."""
+    events, sink = Input(spark, folder), Batches()
+    for file, keys in ((FIRST, ("key",)), (SECOND, ())):
+        events.add(file)
+        app = application()
+        read_all(app.start(counted(events, *keys), sink))
+        report = app.drain()
+        assert report.archive.startswith(f"{bucket}/q/_drain/")
+        app.close()
+    assert sink.ids == Counter(event.id for event in EVENTS)

@@ -12,9 +12,9 @@ from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_store import DrainState
 
 from tests.s3.moments import Setting
-from tests.s3.table import counted
+from tests.s3.table import check_versions, counted
 from tests.semantics import test_continue
-from tests.semantics.operator_table import EVENTS, FIRST, SECOND
+from tests.semantics.operator_table import FIRST
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -37,15 +37,7 @@ def test_an_incompatible_version_reads_on(
     setting, provider = way
     setting.apply(spark)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
-    events, sink = Input(spark, tmp_path / "events"), Batches()
-    for file, keys in ((FIRST, ("key",)), (SECOND, ())):
-        events.add(file)
-        app = application()
-        read_all(app.start(counted(events, *keys), sink))
-        report = app.drain()
-        assert report.archive.startswith(f"{bucket}/q/_drain/")
-        app.close()
-    assert sink.ids == Counter(event.id for event in EVENTS)
+    check_versions(application, spark, bucket, tmp_path / "events")
 
 
 @pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])

@@ -13,7 +13,7 @@ from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, TRIED_CONF
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
 from tests.semantics.topics import Topic
-from tests.semantics.warm import Application
+from tests.semantics.warm import Application, applications
 from tests.support.kafka_broker import Broker, broker_running
 from tests.support.own_jvm import own_jvm, small_session
 from tools import jars, sparks
@@ -42,15 +42,8 @@ def defaults(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def application(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Application]]:
     """Return a function that starts an application on the test's folder, or on another one."""
-    begun: list[Application] = []
-
-    def begin(base: Path | str = tmp_path / "checkpoints") -> Application:
-        begun.append(Application(spark, base))
-        return begun[-1]
-
-    yield begin
-    for each in begun:
-        each.close()
+    with applications(spark, tmp_path / "checkpoints") as begin:
+        yield begin
 
 
 @pytest.fixture(scope="package")

@@ -26,7 +26,7 @@ from spark_drain_store import Channel, DrainNotification, DrainReport, DrainStat
 
 from tests.support.waiting import eventually
 
-__all__ = ["MIDNIGHT", "PROVIDERS", "Application", "Batches", "Event", "Input", "day", "read_all", "until"]
+__all__ = ["MIDNIGHT", "PROVIDERS", "Application", "Batches", "Event", "Input", "applications", "day", "read_all", "until"]
 
 PROVIDERS = {
     "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
@@ -216,6 +216,20 @@ class Application:
         for query in self._queries:
             query.stop()
         self._agent.close()
+
+
+@contextmanager
+def applications(spark: SparkSession, folder: Path | str) -> Iterator[Callable[..., Application]]:
+    """Yield a function that starts an application in this folder, or in another one; at the end of the block all are closed."""
+    begun: list[Application] = []
+
+    def begin(base: Path | str = folder) -> Application:
+        begun.append(Application(spark, base))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.close()
 
 
 def read_all(query: StreamingQuery, records: int | None = None) -> None:
