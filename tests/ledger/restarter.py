@@ -1,11 +1,11 @@
 """Starts the pipeline again and again in one warm JVM, each time as a new Spark application; one JSON command a line on stdin.
 
 Commands: {"arguments": [...]} runs the agent's command line; {"run": "plain"|"agent", "version", "input", "base",
-"goal": "finish"|"consume"} starts the pipeline. ``finish`` ends when the drain that is in the store is Drained; ``consume`` waits until
-all input is read and then drains; ``cut`` drains after "batches"; ``snapshot`` does that and copies BASE to "copy" when the drain passes
-"point", which is what kill -9 would leave behind then. A command may have an "app" of its own, with its arguments after INPUT, BASE and
-VERSION, and the drain's "options". Answers {"outcome", "detail", "points", "drain"} on stdout: the points that were passed, and what was
-reported of the drain.
+"goal": "finish"|"consume"} starts the pipeline. ``finish`` ends when the drain that is in the store is Drained, ``await`` when its
+request was removed; ``consume`` waits until all input is read and then drains; ``cut`` drains after "batches"; ``snapshot`` does that and
+copies BASE to "copy" when the drain passes "point", which is what kill -9 would leave behind then. A command may have an "app" of its own,
+with its arguments after INPUT, BASE and VERSION, the drain's "options", and the seconds of a "lease". Answers {"outcome", "detail",
+"points", "drain"} on stdout: the points that were passed, and what was reported of the drain.
 """
 
 import contextlib
@@ -97,6 +97,9 @@ def take_snapshot(reached: str) -> None:
 def control(command: dict[str, Any], store: str, failures: list[str], over: threading.Event) -> None:
     with as_agent():
         try:
+            if command["goal"] == "await":
+                poll(lambda: not open_channel(store).requests.read().entries, "the request to be removed", over)
+                return
             if command["goal"] == "consume":
                 poll(consumed, "the input to be read", over)
                 if command["run"] == "plain":
@@ -128,7 +131,7 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
     all_at_once = app == str(APP) and command["goal"] == "consume"
     if SparkContext._jvm is not None:
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.store", store)
-        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.leaseSeconds", "1")
+        SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.leaseSeconds", command.get("lease", "1"))
         SparkContext._jvm.java.lang.System.setProperty("spark.sparkdrain.flush", command.get("flush", "Auto"))
     os.chdir(command["base"])
     Path("files-per-batch").write_text("8" if all_at_once else "1")

@@ -38,11 +38,22 @@ def spark(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sp
         session.stop()
 
 
-@pytest.fixture(scope="package")
-def restarter(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarter]:
-    restarter = Restarter(tmp_path_factory.mktemp("restarter") / "log", spark_on(s3))
+def _restarter(s3: S3Server, folder: Path) -> Iterator[Restarter]:
+    restarter = Restarter(folder / "log", spark_on(s3))
     yield restarter
     restarter.close()
+
+
+@pytest.fixture(scope="package")
+def restarter(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarter]:
+    yield from _restarter(s3, tmp_path_factory.mktemp("restarter"))
+
+
+@pytest.fixture
+def another(s3: S3Server, tmp_path: Path) -> Iterator[Restarter]:
+    """Return a second process that restarts drivers."""
+    (tmp_path / "another").mkdir()
+    yield from _restarter(s3, tmp_path / "another")
 
 
 @pytest.fixture(autouse=True)
