@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from spark_drain_agent.checkpoint.gcs import GcsStore
-from spark_drain_agent.checkpoint.object_store import AT_ONCE, FILE_EXISTS, NO_FILE, ObjectStore, text_of
+from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore, text_of
 from spark_drain_agent.checkpoint.s3a import S3AStore
 from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, rename_atomically
 from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
@@ -237,8 +237,8 @@ class CheckpointFiles:
             return bool(self._jvm.java.io.File(f"{self._local_root}/{name}").createNewFile())
         try:
             self._fs.create(self._path(name), False).close()
-        except JavaError as error:
-            if class_of(error) != FILE_EXISTS:
+        except JavaError:  # HDFS has several for a file that another one has created, or is creating
+            if not self.is_file(name):
                 raise
             return False
         return True
