@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import threading
 import time
@@ -254,11 +255,14 @@ class KubeClient:
             response.release_conn()
         return _answer(response.status, text)
 
-    def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float) -> WatchStream:
-        """Open a watch of at most that many seconds (rounded up); raises as `request` does."""
+    def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float, *, quiet_seconds: float = math.inf) -> WatchStream:
+        """Open a watch of at most that many seconds (rounded up); raises as `request` does.
+
+        It ends as well when nothing comes for ``quiet_seconds``: with bookmarks there is something every minute.
+        """
         seconds = max(1, int(timeout_seconds + 0.999))
         url = self._url(path, {**query, "watch": "true", "timeoutSeconds": str(seconds)})
-        response = self._open("GET", url, None, self._headers("application/json", None), seconds + 5.0)
+        response = self._open("GET", url, None, self._headers("application/json", None), min(seconds + 5.0, quiet_seconds))
         if response.status != 200:
             try:
                 _answer(response.status, response.read(decode_content=True))

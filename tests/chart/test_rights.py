@@ -1,5 +1,6 @@
 """The rights that the chart grants are enough, and are used: operator and agent under their own service accounts."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,31 @@ def test_a_namespace_without_rights_does_not_end_the_work_in_the_others(api_serv
             eventually(lambda: operator.log().count("; the other namespaces are watched") == 2, "it is told again", 40)
             api_server.client.request("POST", path, body={**binding, "metadata": {"name": name}})
             assert operator.running
+        finally:
+            operator.kill()
+
+
+def test_where_drains_can_be_read_and_not_watched_any_more_passes_ask_for_them(api_server: ApiServer, tmp_path: Path) -> None:
+    with (
+        new_namespaces(api_server, 2) as (mine, other),
+        chart.installed(api_server, mine, rbac={"scope": "Namespaces"}, watchNamespaces=[other, mine]),
+    ):
+        environment = without_proxy(api_server.environment()) | {"KUBECONFIG": str(service_account(api_server, mine, mine, tmp_path))}
+        operator = OperatorProcess(environment, f"{other},{mine}", tmp_path / "operator.log", "--resync-seconds", "2")
+        operator.start()
+        try:
+            world = World(api_server, other, operator, ScriptedApplication(api_server.client, other))
+            agent, drain_id = world.awaiting_approval()
+            path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{other}/roles"
+            (role,) = api_server.client.request("GET", path)["items"]
+            for rule in role["rules"]:
+                if "pipelinedrains" in rule["resources"]:
+                    rule["verbs"] = [verb for verb in rule["verbs"] if verb not in ("list", "watch")]
+            api_server.client.request("PUT", f"{path}/{role['metadata']['name']}", body=role)
+            eventually(lambda: "; the other namespaces are watched" in operator.log(), "it is told", 40)
+            time.sleep(3)  # its watch has ended
+            world.patch_drain(spec={"approved": True})
+            eventually(lambda: agent.notifications()[drain_id].approved, "the agent is told", 20)
         finally:
             operator.kill()
 

@@ -60,9 +60,9 @@ class BehindClient(KubeClient):
         self.requests.append(f"{method} {path}")
         return super().request(method, path, **details)
 
-    def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float) -> WatchStream:
+    def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float, **options: Any) -> WatchStream:
         plural = path.rpartition("/")[2]
-        return _HeldStream(super().watch(path, query, timeout_seconds), self.may_go_on[plural])  # type: ignore[return-value]
+        return _HeldStream(super().watch(path, query, timeout_seconds, **options), self.may_go_on[plural])  # type: ignore[return-value]
 
 
 class Behind:

@@ -6,6 +6,7 @@ import pytest
 from spark_drain_operator.storage.events import EventRecorder
 from spark_drain_store.kube_client import KubeClient
 
+from tests.support.apiserver import ApiServer
 from tests.support.waiting import eventually
 
 ABOUT = {
@@ -36,3 +37,15 @@ def test_a_defect_costs_one_event(caplog: pytest.LogCaptureFixture) -> None:
     eventually(lambda: client.reasons == ["First", "Second"], "the second was written", 5)
     recorder.close(5)
     assert "event First of default/settings could not be written: not one of the errors" in caplog.text
+
+
+@pytest.mark.apiserver
+def test_a_long_message_is_cut_to_what_the_api_server_takes_in_any_script(api_server: ApiServer, namespace: str) -> None:
+    """It counts bytes."""
+    about = {**ABOUT, "metadata": {**ABOUT["metadata"], "namespace": namespace}}  # type: ignore[dict-item]
+    recorder = EventRecorder(api_server.client)
+    message = "x" + "é" * 1000
+    recorder.record(about, "Normal", "Long", message)
+    recorder.close(20)
+    (found,) = api_server.client.request("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
+    assert found["message"] == message[:512]

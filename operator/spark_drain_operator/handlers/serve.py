@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import kopf
@@ -24,6 +25,8 @@ from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.access import Access
 from spark_drain_operator.storage.informer import Informer
+from spark_drain_operator.storage.own_objects import Resource
+from spark_drain_operator.storage.watch_cache import WatchCache
 
 __all__ = ["run_operator"]
 
@@ -65,8 +68,7 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     namespaces = settings.namespaces or ("",)
     for resource in resources:
         cluster.cache.watch(resource.collection)
-        for namespace in namespaces:
-            cluster.cache.heard(resource.plural, namespace, always=True)
+    _believe(cluster.cache, resources, access.watchable)
     _log.info("watching %s", ", ".join(access.watchable) or "the whole cluster")
     ended = Ended(cluster, resources, lambda: access.watchable, queue)
     watches = informers(cluster, namespaces, watched, queue)
@@ -74,7 +76,7 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     for thread in threads:
         thread.start()
     insights = Insights()
-    following = asyncio.create_task(_follow(access, insights)) if settings.namespaces else None
+    following = asyncio.create_task(_follow(access, insights, cluster.cache, resources)) if settings.namespaces else None
     try:
         await kopf.operator(
             registry=registry,
@@ -92,12 +94,22 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
         cluster.events.close(_STOP_SECONDS)
 
 
-async def _follow(access: Access, insights: Insights) -> None:
+def _believe(cache: WatchCache, resources: Sequence[Resource], watched: Collection[str], unwatched: Collection[str] = ()) -> None:
+    """Have passes read what kopf watches, and ask for what it does not."""
+    for resource in resources:
+        for namespace in watched:
+            cache.heard(resource.plural, namespace, always=True)
+        for namespace in unwatched:
+            cache.lost(resource.plural, namespace)
+
+
+async def _follow(access: Access, insights: Insights, cache: WatchCache, resources: Sequence[Resource]) -> None:
     """Have kopf watch what can be watched: a stream that is refused for long would end all of them."""
     while True:
         await asyncio.sleep(_FOLLOW_SECONDS)
         watchable: set[Any] = set(access.watchable)
         if watchable and watchable != insights.namespaces:
+            _believe(cache, resources, watchable, {str(namespace) for namespace in insights.namespaces} - watchable)
             async with insights.revised:
                 insights.namespaces.clear()
                 insights.namespaces.update(watchable)

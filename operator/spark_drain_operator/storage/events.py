@@ -17,7 +17,7 @@ from spark_drain_operator.clock import format_time, now
 __all__ = ["COMPONENT", "EventRecorder"]
 
 COMPONENT = "spark-drain-operator"
-_MAX_MESSAGE = 1024  # of a core/v1 Event
+_MAX_MESSAGE = 1024  # bytes, of a core/v1 Event
 _MOST_WAITING = 5000
 
 _log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class EventRecorder:
             },
             "type": type_,
             "reason": reason,
-            "message": message[:_MAX_MESSAGE],
+            "message": message.encode(errors="replace")[:_MAX_MESSAGE].decode(errors="ignore"),
             "action": "Reconcile",
             "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
             "firstTimestamp": stamp,

@@ -15,9 +15,11 @@ from spark_drain_operator.storage.watch_cache import Collection, WatchCache
 
 __all__ = ["Informer"]
 
-_PAGE = "200"
-_WATCH_SECONDS = 120.0
-_AGAIN_SECONDS, _REFUSED_SECONDS = 1.0, 15.0
+_PAGE = "20"
+"""Each may have a megabyte and more, and only one page is in memory."""
+_WATCH_SECONDS, _QUIET_SECONDS = 120.0, 75.0
+"""The API server tells its version every minute; where nothing comes, the connection may be dead."""
+_AGAIN_SECONDS, _AWAY_SECONDS, _REFUSED_SECONDS = 1.0, 4.0, 15.0
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +53,7 @@ class Informer:
         self._path = objects_path(version, namespace, plural) if namespace else cluster_path(version, plural)
         self._version = ""
         self._problem = ""
+        self._failures = 0
         self._stream: WatchStream | None = None
         self._stopped = threading.Event()
         self._thread = Periodic(f"informer-{plural}-{namespace}", self._follow)
@@ -78,7 +81,15 @@ class Informer:
         except Exception:
             _log.exception("watch of %s: defect in the operator", self._path)
             return self._failed(None)
-        return 0.0 if self._version else _AGAIN_SECONDS
+        if not self._version:
+            return self._again(_REFUSED_SECONDS)
+        self._failures = 0
+        return 0.0
+
+    def _again(self, most: float) -> float:
+        """Return after how many seconds to try once more: a list may be long."""
+        self._failures += 1
+        return float(min(most, _AGAIN_SECONDS * 2.0 ** min(self._failures - 1, 8)))
 
     def _failed(self, error: ApiError | ApiUnavailableError | None) -> float:
         self._cache.lost(self._collection.plural, self._namespace)
@@ -86,31 +97,35 @@ class Informer:
         if error is not None and str(error) != self._problem:
             self._problem = str(error)
             _log.warning("%s cannot be watched (%s): each pass asks for what it needs", self._path, error)
-        return _REFUSED_SECONDS if isinstance(error, ApiError) and error.status != 410 else _AGAIN_SECONDS
+        if isinstance(error, ApiError) and error.status != 410:
+            return _REFUSED_SECONDS
+        return self._again(_AWAY_SECONDS if isinstance(error, ApiUnavailableError) and not error.status else _REFUSED_SECONDS)
 
     def _list(self) -> None:
-        bodies, query = [], {**self._collection.query, "limit": _PAGE}
+        plural, query = self._collection.plural, {**self._collection.query, "limit": _PAGE}
+        listed: set[tuple[str, str]] = set()
         while True:
             page = self._client.request("GET", self._path, query=query)
             for body in page.get("items") or []:
                 # Items of a list have neither, and the cache answers as the API server does.
                 body.setdefault("apiVersion", page["apiVersion"])
                 body.setdefault("kind", str(page["kind"]).removesuffix("List"))
-                bodies.append(body)
+                listed.add((body["metadata"]["namespace"], body["metadata"]["name"]))
+                if self._cache.put(plural, body):
+                    self._changed(body)
             following = page["metadata"].get("continue")
             if not following:
                 break
             query["continue"] = following
         version = str(page["metadata"]["resourceVersion"])
-        news = self._cache.replace(self._collection.plural, self._namespace, bodies, int(version) if version.isdecimal() else 0)
+        for body in self._cache.keep_only(plural, self._namespace, listed, int(version) if version.isdecimal() else 0):
+            self._changed(body)
         self._version = version
         self._problem = ""
-        for body in news:
-            self._changed(body)
 
     def _watch(self) -> None:
         query = {**self._collection.query, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
-        stream = self._stream = self._client.watch(self._path, query, _WATCH_SECONDS)
+        stream = self._stream = self._client.watch(self._path, query, _WATCH_SECONDS, quiet_seconds=_QUIET_SECONDS)
         opened, understood = time.monotonic(), True
         self._heard()
         try:

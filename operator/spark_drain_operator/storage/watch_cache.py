@@ -8,7 +8,7 @@ import threading
 import time
 import zlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -140,7 +140,7 @@ class WatchCache:
     def _is_served(self, plural: str, namespace: str) -> bool:
         if getattr(self._reads, "bypassed", False):
             return False
-        return self._clock() < max(self._heard.get((plural, where), 0.0) for where in (namespace, "")) + _SILENT_SECONDS
+        return self._clock() < max(self._heard.get((plural, where), -math.inf) for where in (namespace, "")) + _SILENT_SECONDS
 
     def heard(self, plural: str, namespace: str, *, always: bool = False) -> None:
         """Say that the watch of a namespace, "" for all, runs; ``always``: that somebody else looks after it."""
@@ -185,21 +185,15 @@ class WatchCache:
             self._drop(key)
             self._bury(key, version)
 
-    def replace(self, plural: str, namespace: str, bodies: Iterable[Mapping[str, Any]], version: int) -> list[dict[str, Any]]:
-        """Take over a whole list as it was at a version; return what of it is news, the last known form of what is gone included."""
-        collection, news, listed = self._collections[plural], [], set()
+    def keep_only(self, plural: str, namespace: str, listed: Set[tuple[str, str]], version: int) -> Iterator[dict[str, Any]]:
+        """Forget what is not in a list as it was at a version (namespace and name of each object); yield the last known form of that."""
         with self._lock:
-            for body in bodies:
-                listed.add(_key(plural, body))
-                if self._put(collection, body):
-                    news.append(dict(body))
-            for key in [key for key in self._objects if key[0] == plural and namespace in ("", key[1]) and key not in listed]:
-                known, _, packed = self._objects[key]
-                if known <= version:
-                    news.append(_unpacked(packed))
-                    self._drop(key)
-                    self._bury(key, version)
-        return news
+            there = [key for key in self._objects if key[0] == plural and namespace in ("", key[1]) and key[1:] not in listed]
+            gone = [(key, self._objects[key][2]) for key in there if self._objects[key][0] <= version]
+            for key, _ in gone:
+                self._drop(key)
+                self._bury(key, version)
+        return (_unpacked(packed) for _, packed in gone)
 
     def _drop(self, key: _Key) -> None:
         known = self._objects.pop(key, None)

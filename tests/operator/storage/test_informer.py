@@ -1,7 +1,9 @@
 """A list and a watch keep a collection in the cache, whatever happens to the connection."""
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,15 +20,20 @@ MAPS = Collection("v1", "configmaps", {"labelSelector": "kept=yes"}, lambda body
 
 
 class Interrupted(KubeClient):
-    """Its watches can be ended, and their versions be too old."""
+    """Its watches can be ended, at once too, and their versions be too old."""
 
     stream: WatchStream | None = None
     too_old = False
+    cut_off = False
+    quiet_seconds = 0.0
 
-    def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float) -> WatchStream:
+    def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float, **options: Any) -> WatchStream:
         if self.too_old:
             raise ApiError(410, "Expired", "too old resource version")
-        self.stream = super().watch(path, query, timeout_seconds)
+        self.stream = super().watch(path, query, timeout_seconds, **options)
+        self.quiet_seconds = options["quiet_seconds"]
+        if self.cut_off:
+            self.stream.close()
         return self.stream
 
 
@@ -123,3 +130,37 @@ def test_what_is_not_served_has_to_be_asked_for(api_server: ApiServer, namespace
         things.informer.start()
         eventually(lambda: "cannot be watched" in caplog.text, "it is told")
         assert things.cache.together("things", namespace, "") is None
+
+
+def test_large_objects_are_listed_page_by_page(api_server: ApiServer, namespace: str) -> None:
+    """A list of all of them is longer than an answer may be, and would be asked for again and again."""
+    names = {f"large-{number}" for number in range(70)}
+    with kept(api_server, namespace) as maps:
+        for name in sorted(names):
+            maps.create(name, a="x" * 1_000_000)
+        maps.informer.start()
+        eventually(lambda: set(maps.told) == names, "all are told", 30)
+        eventually(lambda: maps.gone("none"), "the watch runs")
+
+
+def test_where_watches_are_cut_off_at_once_lists_become_rare(api_server: ApiServer, namespace: str) -> None:
+    with kept(api_server, namespace) as maps:
+        maps.client.cut_off = True
+        waits = [maps.informer._follow() for _ in range(5)]
+        assert all(later > earlier for earlier, later in pairwise(waits)), waits
+        assert waits[-1] >= 10
+        maps.client.cut_off = False
+        maps.informer.start()
+        eventually(lambda: maps.gone("none"), "the watch runs")
+
+
+def test_a_watch_that_nothing_comes_from_ends(api_server: ApiServer, namespace: str) -> None:
+    """The connection may be dead; the API server tells its version every minute."""
+    with kept(api_server, namespace) as maps:
+        maps.informer.start()
+        eventually(lambda: maps.client.quiet_seconds, "it is opened")
+        assert 60 < maps.client.quiet_seconds < 90
+    began = time.monotonic()
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    assert list(api_server.client.watch(path, {"labelSelector": "kept=yes"}, 60, quiet_seconds=1)) == []
+    assert time.monotonic() - began < 30

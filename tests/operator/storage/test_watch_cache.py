@@ -54,8 +54,9 @@ def test_a_list_takes_the_place_of_what_was_known(cache: WatchCache) -> None:
     for name in ("kept", "changed", "gone"):
         cache.put("pods", pod(name, "1"))
     cache.put("pods", pod("later", "9"))
-    news = cache.replace("pods", "ns", [pod("kept", "1"), pod("changed", "2"), pod("new", "3")], 5)
-    assert sorted(body["metadata"]["name"] for body in news) == ["changed", "gone", "new"]
+    assert [cache.put("pods", body) for body in (pod("kept", "1"), pod("changed", "2"), pod("new", "3"))] == [False, True, True]
+    gone = cache.keep_only("pods", "ns", {("ns", "kept"), ("ns", "changed"), ("ns", "new")}, 5)
+    assert [body["metadata"]["name"] for body in gone] == ["gone"]
     assert [version(cache, name) for name in ("kept", "changed", "new", "gone", "later")] == ["1", "2", "3", "", "9"]
 
 
@@ -80,6 +81,14 @@ def test_what_is_not_watched_has_to_be_asked_for(cache: WatchCache) -> None:
     cache.heard("pods", "")  # everywhere
     assert version(cache) == "1"
     assert cache.answered
+
+
+def test_what_was_never_watched_is_not_believed_on_a_machine_that_has_just_started() -> None:
+    """Its clock begins at 0."""
+    cache = WatchCache(lambda: 42.0)
+    cache.watch(PODS)
+    assert cache.together("pods", "ns", "app") is None
+    assert not cache.lacks("pods", "ns", "a")
 
 
 def test_a_silent_watch_is_not_believed() -> None:

@@ -14,9 +14,6 @@ from spark_drain_operator.kinds.drain.steps import approve
 
 __all__ = ["run", "seconds_left"]
 
-_ANSWERS_WITHIN_SECONDS = 2.0
-"""A running agent mostly does."""
-
 
 def seconds_left(until: datetime | None, now: datetime, resync: float) -> float:
     """Return when to look again: at the limit, but not later than the resync."""
@@ -41,5 +38,4 @@ def run(drain: DrainPass) -> Outcome:
         until=format_time(until) if until else f"{drain.spec.acknowledge_timeout} s after the driver runs",
     )
     status.set(ConditionType.ACKNOWLEDGED, "Unknown", Reason.WAITING_FOR_AGENT, message)
-    unhurried = 0.0 if drain.body.get("status") else _ANSWERS_WITHIN_SECONDS
-    return Waiting(seconds_left(until, drain.now, drain.settings.resync_seconds), message, unhurried)
+    return Waiting(seconds_left(until, drain.now, drain.settings.resync_seconds), message)
