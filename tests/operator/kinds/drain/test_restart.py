@@ -1,6 +1,7 @@
 """afterDrain Restart: the application is started again once nothing of it is left."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from spark_drain_operator.kinds.drain.kind import DrainKind
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState
-from spark_drain_store.kube_client import KubeClient
+from spark_drain_store.kube_client import ApiError, KubeClient
 
 from tests.operator.conftest import World, condition
 from tests.operator.process import OperatorProcess
@@ -129,6 +130,20 @@ def test_what_somebody_else_has_suspended_is_not_started(world: World) -> None:
     assert world.application.suspended
 
 
+class Interfered(KubeClient):
+    """Somebody does something right after the status says that the application is to be started again."""
+
+    interfere: Callable[[], None] | None = None
+
+    def request(self, method: str, path: str, **details: Any) -> dict[str, Any]:
+        answer = super().request(method, path, **details)
+        noted = method == "PUT" and (answer.get("status") or {}).get("scaleDown", {}).get("restartGeneration")
+        if noted and self.interfere is not None:
+            interfere, self.interfere = self.interfere, None
+            interfere()
+        return answer
+
+
 @pytest.mark.parametrize(
     ("fate", "reason"),
     [
@@ -140,14 +155,15 @@ def test_what_somebody_else_has_suspended_is_not_started(world: World) -> None:
 def test_what_becomes_of_it_before_it_is_started_again_is_told(
     api_server: ApiServer, namespace: str, fate: Callable[[ScriptedApplication], None], reason: str
 ) -> None:
-    world, reconciler = suspended(api_server, namespace, api_server.client)
-    for _ in range(2):
-        reconciler.reconcile(namespace, "drain")
-        if world.drain()["status"]["scaleDown"].get("restartGeneration"):
-            break
-    fate(world.application)
-    for _ in range(3):
-        reconciler.reconcile(namespace, "drain")
+    client = Interfered.from_kubeconfig(str(api_server.kubeconfig))
+    assert isinstance(client, Interfered)
+    world, reconciler = suspended(api_server, namespace, client)
+    client.interfere = lambda: fate(world.application)
+    for _ in range(4):
+        with suppress(ApiError):
+            reconciler.reconcile(namespace, "drain")
+    assert client.interfere is None
+    client.close()
     body = world.drain()
     assert body["status"]["phase"] == "Drained"
     assert restart_reason(body) == reason
