@@ -95,7 +95,8 @@ def test_two_operators_are_harmless(own_world: World, tmp_path_factory: pytest.T
         other.kill()
         world.operator.kill()
         told = [reason for _, reason in world.events()]
-        assert [told.count(reason) for reason in ("Acknowledged", "ScaledDown", "Drained")] == [1, 1, 1]
+        assert "Drained" in told
+        assert len(told) == len({*told}), "each pass that stored something has told it, and no other"
         assert world.application.body()["metadata"]["generation"] == 2
     finally:
         if other.running:
