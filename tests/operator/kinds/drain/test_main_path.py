@@ -113,19 +113,20 @@ def test_a_drain_of_a_later_generation_is_found_by_field(world: World) -> None:
 
 
 def test_suspended_is_believed_only_when_the_pods_are_gone(world: World) -> None:
-    agent = world.run_application()
+    """The executors have no owner: else the garbage collector deletes them with their driver, and within 20 s they count as ended."""
+    agent = world.run_application(executors=0)
+    for number in ("1", "2"):
+        world.application.add_executor(number, owned=False)
     uid = world.create_drain()
     agent.await_notification()
     agent.drain(uid)
     world.application.await_suspend()
     world.application.set_state("SUSPENDED")
-    world.application.hold_pods(role="executor")
     waiting = world.await_condition("ScaledDown", "WaitingForPods")
     assert "app-driver" in waiting["message"]
     world.application.end_pods(role="driver")
     eventually(lambda: "exec" in condition(world.drain(), "ScaledDown")["message"], what="it waits for executors too")  # type: ignore[index]
     assert agent.notifications()
-    world.application.hold_pods(role="executor", held=False)
     world.application.end_pods()
     world.await_phase("Drained")
     assert agent.notifications() == {}
