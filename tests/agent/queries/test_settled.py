@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.logs import Checkpoint
-from spark_drain_agent.queries.freeze import looked_at
+from spark_drain_agent.queries.freeze import looked_at, terminate
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 
 from tests.agent.folder import files_in
@@ -71,3 +72,32 @@ def test_a_batch_that_is_known_to_be_committed_is_where_the_look_begins(
         files.write(name, "v1\n{}")
     with looked_at(cast(LiveQuery, Busy(lambda: None)), Checkpoint(files), committed=5) as found:
         assert (found.newest, found.settled) == (newest, settled)
+
+
+class InLine(Busy):
+    """A query that waits for its lock, to plan its next batch once it gets it, as it then does."""
+
+    def __init__(self, files: CheckpointFiles, planned: list[str]) -> None:
+        super().__init__(lambda: None)
+        self._files, self._planned = files, planned
+        self.thread_alive, self.trigger_active, self.last_batch_id = True, True, 5
+
+    def terminate(self) -> None:
+        for name in self._planned:
+            self._files.write(name, "v1\n{}")
+            self.last_batch_id = 6
+        self.thread_alive = False
+
+
+@pytest.mark.parametrize(
+    ("planned", "newest"),
+    [([], 5), (["offsets/6"], None), (["offsets/6", "commits/6"], None)],
+)
+def test_a_batch_that_was_planned_by_a_query_that_was_told_to_end_is_not_passed_over(
+    tmp_path: Path, planned: list[str], newest: int | None
+) -> None:
+    files = files_in(tmp_path)
+    for name in ("offsets/5", "commits/5"):
+        files.write(name, "v1\n{}")
+    live = InLine(files, planned)
+    assert terminate(cast(LiveQuery, live), Checkpoint(files), committed=5) == newest
