@@ -11,6 +11,9 @@ from typing import cast
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles, nothing
 
+_MUCH = 8
+"""Bytes that a bucket with much state copies; more it moves."""
+
 
 class KilledError(BaseException):
     """The process ends here."""
@@ -125,11 +128,16 @@ class Folder:
             self.delete(source)
 
     def take(self, source: str, target: str, choose: Callable[[list[str]], list[str]]) -> bool:
-        if self.renames_atomically or self.takes_by_moving:
-            if self.is_folder(source):
+        if self.renames_atomically:
+            there = self.is_folder(source)
+            if there:
                 self.merge(source, target)
-            return self.is_folder(target)
-        for name in choose([name.removeprefix(f"{source}/") for name in self.below(source)]):
+            return there
+        needed = choose([name.removeprefix(f"{source}/") for name in self.below(source)])
+        if self.takes_by_moving and sum((self.path / source / name).stat().st_size for name in needed) > _MUCH:
+            self.merge(source, target)
+            return True
+        for name in needed:
             self._copy(f"{source}/{name}", f"{target}/{name}")
         return False
 

@@ -56,14 +56,14 @@ def flush_committed(files: CheckpointFiles, journal: Journal) -> bool:
 
 def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
     """Make the work copy: of the logs what Spark asks for, and the state, which is renamed where that is atomic."""
-    copied = _copy_logs(files, journal, journal.flush_batch_id)
     earlier = [name for log in ("offsets", "commits") for name in files.below(f"{journal.work}/{log}")]
+    copied = _copy_logs(files, journal, journal.flush_batch_id)
     files.delete_files(*(name for name in earlier if name not in copied))
     _copy_sources(files, journal)
     reached("logs-copied")
     moved = _take_state(files, journal)
     reached("state-moved")
-    if moved:
+    if moved or earlier:  # an interrupted try may have moved them
         _keep_schemas_in_place(files, Checkpoint(files), Checkpoint(files, journal.work))
 
 

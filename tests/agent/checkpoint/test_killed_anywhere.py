@@ -23,6 +23,8 @@ from tests.agent.checkpoint.test_steps import COMMIT, JOURNAL, OFFSETS
 from tests.agent.folder import files_in, killed_after
 
 STATE = {f"state/0/{partition}/{version}.delta": f"{partition} {version}" for partition in (0, 1) for version in (7, 8)}
+SCHEMAS = {"state/0/_stateSchema/default/0_1": "schema"}
+STATE |= SCHEMAS
 SOURCES = {"sources/0/0": "v1\nfirst offsets"}
 
 
@@ -61,6 +63,7 @@ class Version:
     def _flush(self, log: Checkpoint) -> None:
         found = {name: log.files.read(log.name(name)) for name in STATE}
         assert found == STATE, "the flush reads a part of the state"
+        assert {name: log.files.read(name) for name in SCHEMAS} == SCHEMAS, "the state names its schemas by their whole path"
         log.files.write(log.name("state/0/0/9.delta"), "flushed")
         log.write_commit(8, END_OF_TIME_MS)
         self.flushed += 1
