@@ -193,7 +193,7 @@ class CheckpointFiles:
     def write_all(self, texts: Mapping[str, str]) -> None:
         """Create or replace files, side by side: in no order, and after a crash some of them."""
         self.check_before_change()
-        _side_by_side(lambda name: self._write(name, texts[name]), list(texts))
+        self._change_side_by_side(lambda name: self._write(name, texts[name]), list(texts))
 
     def write(self, name: str, text: str) -> None:
         """Create or replace a file; readers see the old or the new text, never a part."""
@@ -293,6 +293,7 @@ class CheckpointFiles:
             return
         listed = self._all_below(folder)
         if listed is not None and int(listed.size()):
+            self.check_before_change()
             self._objects.remove(self._objects.paths_of(listed))
 
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
@@ -313,7 +314,7 @@ class CheckpointFiles:
             self._rename(source, target)
             return
         moved = self.below(source) if names is None else [f"{source}/{name}" for name in names]
-        _side_by_side(partial(self._move_file, source, target), moved)
+        self._change_side_by_side(partial(self._move_file, source, target), moved)
         if names is None:
             self.delete(source)
 
@@ -324,7 +325,7 @@ class CheckpointFiles:
         try:
             self._rename(name, there)
         except (*JavaError, OSError):  # what an interrupted move has left, perhaps
-            if not self.is_file(there):
+            if not (self.is_file(there) and self.is_file(name)):
                 raise
             self._fs.delete(self._path(there), False)
             self._rename(name, there)
@@ -376,7 +377,14 @@ class CheckpointFiles:
         objects = self._objects
         assert objects is not None
         pairs = [(listed.get(file.index), self._path(target + file.name.removeprefix(source))) for file in chosen]
-        _side_by_side(lambda pair: objects.copy(*pair), pairs)
+        self._change_side_by_side(lambda pair: objects.copy(*pair), pairs)
+
+    def _change_side_by_side(self, change: Callable[[_Item], None], items: Sequence[_Item]) -> None:
+        def checked(item: _Item) -> None:
+            self.check_before_change()  # a process may stand still in the middle of many changes, and another driver take over
+            change(item)
+
+        _side_by_side(checked, items)
 
     def _make_parent(self, name: str) -> None:
         parent = self._path(name).getParent()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError
+from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.warm import Warm
@@ -65,6 +66,36 @@ def test_a_folder_that_cannot_be_written_to_is_named(warm: Warm, tmp_path: Path)
 
 def test_of_drivers_that_find_no_lease_one_has_it(warm: Warm, tmp_path: Path) -> None:
     assert race(lambda folder: files_of(warm, f"file:{tmp_path}/{folder}")) == [1] * 5
+
+
+class LeaseLostError(Exception):
+    pass
+
+
+def test_a_driver_that_loses_its_lease_in_the_middle_of_many_changes_leaves_the_rest(warm: Warm, tmp_path: Path) -> None:
+    files, names = files_of(warm, f"file:{tmp_path}"), [f"{number}.delta" for number in range(60)]
+    files.write_all({f"state/{name}": name for name in names})
+    allowed = iter(range(10))
+
+    def check() -> None:
+        if next(allowed, None) is None:
+            raise LeaseLostError
+
+    files.check_before_change = check
+    with pytest.raises(LeaseLostError):
+        files.merge("state", "work", names)
+    assert len(files.below("work")) < 10
+    with pytest.raises(LeaseLostError):
+        files.write_all({f"offsets/{name}": name for name in names})
+    assert files.below("offsets") == []
+
+
+def test_what_another_driver_has_moved_stays_where_it_is(warm: Warm, tmp_path: Path) -> None:
+    files = files_of(warm, f"file:{tmp_path}")
+    files.write_all({"state/1.delta": "first", "work/1.delta": "interrupted", "work/2.delta": "moved by the other one"})
+    with pytest.raises((CheckpointIOError, *JavaError)):
+        files.merge("state", "work", ["1.delta", "2.delta"])
+    assert {name: files.read(name) for name in files.below("")} == {"work/1.delta": "first", "work/2.delta": "moved by the other one"}
 
 
 def test_files_below_a_folder_have_any_names(warm: Warm, tmp_path: Path) -> None:
