@@ -123,9 +123,14 @@ def flush_running(
                 journal = begin(logs.newest)
                 if journal is None:
                     return None
-                set_fence(checkpoint.files, journal)
-                if not _raise_watermark(live, journal):
-                    live.terminate()  # before it plans another batch, which would be taken for the flush
+                raised = False
+                try:
+                    set_fence(checkpoint.files, journal)
+                    raised = _raise_watermark(live, journal)
+                finally:
+                    if not raised:
+                        live.terminate()  # before it plans another batch, which would be taken for the flush
+                if not raised:
                     return None
             elif not live.thread_alive:
                 return None
