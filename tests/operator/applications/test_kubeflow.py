@@ -79,8 +79,8 @@ def test_what_only_its_own_operator_has_noted_since_does_not_matter(
     looked = []
     get = ApplicationObjects.get
 
-    def busy(*arguments: Any) -> dict[str, Any] | None:
-        body = get(*arguments)
+    def busy(*arguments: Any, **options: bool) -> dict[str, Any] | None:
+        body = get(*arguments, **options)
         looked.append(body)
         if len(looked) < 3:
             application.set_state("RUNNING" if len(looked) % 2 else "UNKNOWN")
