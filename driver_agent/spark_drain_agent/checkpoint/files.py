@@ -192,7 +192,6 @@ class CheckpointFiles:
 
     def write_all(self, texts: Mapping[str, str]) -> None:
         """Create or replace files, side by side: in no order, and after a crash some of them."""
-        self.check_before_change()
         self._change_side_by_side(lambda name: self._write(name, texts[name]), list(texts))
 
     def write(self, name: str, text: str) -> None:
@@ -355,7 +354,6 @@ class CheckpointFiles:
         present = {file.name.removeprefix(f"{source}/"): file for file in self._named(listed)}
         needed = choose(list(present))
         if sum(present[name].length for name in needed) <= _COPIED_BYTES:
-            self.check_before_change()
             self._copy_objects(source, target, listed, [present[name] for name in needed])
             return False
         self.merge(source, target, needed if len(needed) < len(present) / _MOST else None)  # of most, all take fewer requests
