@@ -79,7 +79,7 @@ def test_what_only_its_own_operator_has_noted_since_does_not_matter(
     looked = []
     get = ApplicationObjects.get
 
-    def busy(*arguments: Any, **options: bool) -> dict[str, Any] | None:
+    def busy(*arguments: Any, **options: Any) -> dict[str, Any] | None:
         body = get(*arguments, **options)
         looked.append(body)
         if len(looked) < 3:
