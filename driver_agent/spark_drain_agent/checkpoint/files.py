@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
+from spark_drain_agent.checkpoint import local_files
 from spark_drain_agent.checkpoint.gcs import GcsStore
 from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore, text_of
 from spark_drain_agent.checkpoint.s3a import S3AStore
@@ -29,6 +30,7 @@ _COPIED_BYTES = 64 << 20
 """What goes through the driver to be copied; more is moved by the store itself, which takes more requests for each object."""
 
 _MOST = 2
+_LOCAL = "file"
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -142,6 +144,8 @@ class CheckpointFiles:
 
     def below(self, folder: str) -> list[str]:
         """Return the names of all files in a folder and its folders, relative to the checkpoint; empty where there is no folder."""
+        if self._own is not None:
+            return sorted(str(path.relative_to(self._own)) for path in local_files.below(self._own / folder))
         return sorted(file.name for file in self._named(self._all_below(folder)))
 
     def _named(self, listed: Any) -> list[_Listed]:
@@ -184,11 +188,13 @@ class CheckpointFiles:
 
     def read(self, name: str) -> str | None:
         """Return a file's text, or None where there is no file."""
+        if self._own is not None and not (self._own / name).is_file():  # an exception in the JVM takes longer
+            return None
         return text_of(self._jvm, self._fs, self._path(name))
 
     def read_all(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return the texts of files, read side by side; None where there is no file."""
-        return dict(zip(names, _side_by_side(self.read, names), strict=True))
+        return dict(zip(names, self._side_by_side(self.read, names), strict=True))
 
     def write_all(self, texts: Mapping[str, str]) -> None:
         """Create or replace files, side by side: in no order, and after a crash some of them."""
@@ -205,7 +211,11 @@ class CheckpointFiles:
             return
         self._make_parent(name)
         if self._local_root is not None:
-            self._replace_locally(f"{self._local_root}/{name}", text)
+            try:
+                local_files.replace(self._local_root / name, text)
+            except OSError as error:
+                question = "does the driver have permission to write there?"
+                raise CheckpointIOError(f"{self.uri(name)} could not be replaced ({error.strerror}): {question}") from error
             return
         stream = self._replacing.createAtomic(self._path(name), True)
         try:
@@ -233,7 +243,11 @@ class CheckpointFiles:
     def _created_empty(self, name: str) -> bool:
         self._make_parent(name)
         if self._local_root is not None:
-            return bool(self._jvm.java.io.File(f"{self._local_root}/{name}").createNewFile())
+            try:
+                (self._local_root / name).touch(exist_ok=False)
+            except FileExistsError:
+                return False
+            return True
         try:
             self._fs.create(self._path(name), False).close()
         except JavaError:  # HDFS has several for a file that another one has created, or is creating
@@ -243,29 +257,17 @@ class CheckpointFiles:
         return True
 
     @cached_property
-    def _local_root(self) -> str | None:
-        """The folder on the driver's machine, also where a view leads to one; None for other filesystems."""
-        uri = self._fs.resolvePath(self._root).toUri()
-        return str(uri.getPath()).rstrip("/") if uri.getScheme() == "file" else None
+    def _own(self) -> Path | None:
+        """The folder on the driver's machine, where its URI says so; None for other filesystems."""
+        return Path(str(self._root.toUri().getPath())) if self._fs.getUri().getScheme() == _LOCAL else None
 
-    def _replace_locally(self, path: str, text: str) -> None:
-        """Do what Hadoop's local filesystem does not: it deletes the old file before it renames the new one."""
-        file = self._jvm.java.io.File
-        target = file(path)
-        part = file(target.getParentFile(), f".{target.getName()}.{uuid4()}.tmp")
-        try:
-            stream = self._jvm.java.io.FileOutputStream(part)
-            try:
-                stream.write(bytearray(text.encode()))
-                stream.getFD().sync()
-            finally:
-                stream.close()
-            file(target.getParentFile(), f".{target.getName()}.crc").delete()  # a file without a checksum is read without being checked
-            if not part.renameTo(target):
-                raise CheckpointIOError(f"{path} could not be replaced: does the driver have permission to write there?")
-        except BaseException:
-            part.delete()
-            raise
+    @cached_property
+    def _local_root(self) -> Path | None:
+        """The folder on the driver's machine, also where a view leads to one; None for other filesystems."""
+        if self._own is not None or len(self._filesystems) == 1:
+            return self._own
+        uri = self._fs.resolvePath(self._root).toUri()
+        return Path(str(uri.getPath())) if uri.getScheme() == _LOCAL else None
 
     def delete(self, name: str) -> None:
         """Remove a file or a whole folder; nothing happens where there is none."""
@@ -367,6 +369,9 @@ class CheckpointFiles:
             self._copy_objects(source, target, listed, self._named(listed))
             return
         self._make_parent(target)
+        if self._own is not None:
+            local_files.copy(self._own / source, self._own / target)
+            return
         copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf)
         if not copied:
             raise CheckpointIOError(f"{self.uri(source)} could not be copied to {self.uri(target)}")
@@ -382,17 +387,25 @@ class CheckpointFiles:
             self.check_before_change()  # a process may stand still in the middle of many changes, and another driver take over
             change(item)
 
-        _side_by_side(checked, items)
+        self._side_by_side(checked, items)
+
+    def _side_by_side(self, call: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+        """Call with each item, many at a time, and return the results in order; raises the first error."""
+        if len(items) == 1 or self._own is not None:  # a thread needs a connection to the JVM of its own, which takes longer than a file
+            return [call(item) for item in items]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(call, items))
 
     def _make_parent(self, name: str) -> None:
-        parent = self._path(name).getParent()
-        if not self._fs.mkdirs(parent):  # the local filesystem says no more than that
-            raise CheckpointIOError(f"{parent.toString()} could not be created: does the driver have permission to write there?")
+        if not self._makes_parent(name):
+            parent = self._path(name).getParent().toString()
+            raise CheckpointIOError(f"{parent} could not be created: does the driver have permission to write there?")
 
-
-def _side_by_side(call: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """Call with each item, many at a time, and return the results in order; raises the first error."""
-    if len(items) == 1:
-        return [call(item) for item in items]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(call, items))
+    def _makes_parent(self, name: str) -> bool:
+        if self._own is None:
+            return bool(self._fs.mkdirs(self._path(name).getParent()))
+        try:
+            (self._own / name).parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return False
+        return True

@@ -18,6 +18,7 @@ from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, RunningFlushFac
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
+from spark_drain_agent.spark_internals.operators import LogicalOperator
 from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.relations import read_from, written_to
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -157,7 +158,7 @@ class TrackedQuery:
         sink = self.captured.source
         if self.query is not None and self.live.sink.kind == "FileStreamSink":
             sink = "FileStreamSink"
-        operators = self.internals.stateful_operators(self.captured)
+        operators = self.operators
         transforms = any(operator.name.startswith("TransformWithState") for operator in operators)
         return QueryFacts(
             label=self.label,
@@ -180,10 +181,15 @@ class TrackedQuery:
         return journal is not None and journal.ids_are_remembered
 
     @cached_property
+    def operators(self) -> list[LogicalOperator]:
+        """The operators of the plan that keep state, as Spark's optimizer leaves it, top down."""
+        return self.internals.stateful_operators(self.captured)
+
+    @cached_property
     def keeps_state(self) -> bool:
         """Whether the plan has operators that keep state, as far as is known: the application's next start must not fail for it."""
         try:
-            return bool(self.internals.stateful_operators(self.captured))
+            return bool(self.operators)
         except (*JavaError, UnsupportedSparkError):
             return True
 
@@ -256,7 +262,7 @@ class TrackedQuery:
     @property
     def processing_time(self) -> bool:
         """Whether an operator has timers that follow the clock."""
-        return any(operator.processing_time for operator in self.internals.stateful_operators(self.captured))
+        return any(operator.processing_time for operator in self.operators)
 
     def running_flush_facts(self, options: DrainOptions) -> RunningFlushFacts:
         """Return what decides whether the running query can flush itself."""

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
+from spark_drain_agent.spark_internals.java_names import names_of
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
@@ -93,7 +94,7 @@ class SparkInternals:
         if session.sparkContext._jsc is not None:
             _seen = session.sparkContext
         self.session = session
-        self.jvm: Any = session._jvm
+        self.jvm: Any = names_of(session._jvm)
         self._jsession: Any = session._jsparkSession
 
     def first_class(self, names: Sequence[str]) -> Any:
@@ -165,7 +166,7 @@ class SparkInternals:
 
     def conf(self, name: str, default: str = "") -> str:
         """Return a SparkConf entry (the application's, not the session's)."""
-        return str(self.context.getConf().get(name, default))
+        return str(self.context._conf.get(name, default))  # getConf() asks for each entry there is
 
     def session_conf(self, name: str, default: str = "") -> str:
         """Return a session configuration entry."""
@@ -345,7 +346,9 @@ class SparkInternals:
         return {str(execution.id()): str(execution.name() or execution.id()) for execution in self._executions()}
 
     def _executions(self) -> list[Any]:
-        return list(self.session._jsparkSession.sharedState().activeStreamingQueries().values())
+        running = self._jsession.sharedState().activeStreamingQueries().elements()
+        found = self.jvm.java.util.Collections.list(running)
+        return [found.get(index) for index in range(found.size())]  # to iterate ends by an exception, which takes 65 questions to the JVM
 
     def started_like(self, captured: CapturedWriter, location: str | None) -> list[StreamingQuery]:
         """Return handles on the queries that run as if a writer had started them, whether or not its start has returned.
