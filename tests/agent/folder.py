@@ -64,6 +64,9 @@ class Folder:
     def below(self, folder: str) -> list[str]:
         return sorted(str(path.relative_to(self.path)) for path in (self.path / folder).rglob("*") if path.is_file())
 
+    def below_all(self, folders: Sequence[str]) -> list[str]:
+        return [name for folder in folders for name in self.below(folder)]
+
     def names_by_age(self, folder: str) -> list[str]:
         return [path.name for path in sorted((self.path / folder).glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)]
 
@@ -109,11 +112,12 @@ class Folder:
                 self._change()
                 (self.path / name).unlink()
 
-    def empty(self, folder: str) -> None:
+    def empty(self, *folders: str) -> None:
         if self.renames_atomically:
-            self.delete(folder)
+            for folder in folders:
+                self.delete(folder)
         else:
-            self.delete_files(*self.below(folder))
+            self.delete_files(*self.below_all(folders))
 
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         if self.renames_atomically and names is None and not self.is_folder(target):

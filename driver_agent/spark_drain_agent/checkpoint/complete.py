@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spark_drain_agent.checkpoint.fence import fence
+from spark_drain_agent.checkpoint.fence import fence, set_fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import LaunchOnce, archive_running_flush, copy_to_work, flush, flush_committed, log_flush
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.checkpoint.seed import lift_fence, prune_archives, seed
 from spark_drain_agent.milestones import reached
 
@@ -58,7 +59,14 @@ def prepare(files: CheckpointFiles, journal: Journal) -> Journal:
 
 
 def complete(
-    files: CheckpointFiles, journal: Journal, application: Application, retain_archives: int | None = None, *, flushed: bool = False
+    files: CheckpointFiles,
+    journal: Journal,
+    application: Application,
+    retain_archives: int | None = None,
+    *,
+    flushed: bool = False,
+    begun: bool = False,
+    last: OffsetEntry | None = None,
 ) -> Completed:
     """Do what the journal says is still missing.
 
@@ -72,6 +80,10 @@ def complete(
         See `prune_archives`.
     flushed
         Whether the running query has just committed the flush batch.
+    begun
+        Whether the journal has just been written, of a checkpoint that was settled and without a fence.
+    last
+        The entry of the newest batch before the drain, where it is known.
 
     Raises
     ------
@@ -85,31 +97,30 @@ def complete(
         if flushed:
             archive_running_flush(files, journal)
         else:
-            fence(files, journal)
-            rows_after = _flush(files, journal, application)
+            (set_fence if begun else fence)(files, journal)
+            rows_after = _flush(files, journal, application, begun=begun)
         journal = write_journal(files, journal.at(JournalStep.FLUSHED))
         reached("flushed")
     if journal.step < JournalStep.SEEDED:
-        journal = seed(files, journal)
+        journal = seed(files, journal, last)
     if journal.step < JournalStep.DONE:
         journal = lift_fence(files, journal)
         prune_archives(files, retain_archives)
     return Completed(journal, rows_after)
 
 
-def _flush(files: CheckpointFiles, journal: Journal, application: Application) -> tuple[int, ...]:
-    if journal.step is JournalStep.PREPARED and flush_committed(files, journal):
+def _flush(files: CheckpointFiles, journal: Journal, application: Application, *, begun: bool) -> tuple[int, ...]:
+    if journal.step is JournalStep.PREPARED and not begun and flush_committed(files, journal):
         archive_running_flush(files, journal)
         return ()
     if journal.step is JournalStep.PREPARED:
         if journal.state_export and files.is_folder("state"):
             application.export(journal)  # before the state is moved: transformWithState's metadata names its schema by its whole path
             reached("state-exported")
-        if journal.copies:
-            copy_to_work(files, journal)
+        work = copy_to_work(files, journal) if journal.copies else Checkpoint(files, journal.work)
         if journal.flushes:
-            journal = log_flush(files, journal)
-    if not journal.flushes or flush_committed(files, journal):
+            journal = log_flush(files, journal, work)
+    if not journal.flushes or (not begun and flush_committed(files, journal)):
         return ()
     application.check_version(journal)
-    return flush(files, journal, application.launch_once)
+    return flush(files, journal, application.launch_once, planned=begun)

@@ -148,6 +148,10 @@ class CheckpointFiles:
             return sorted(str(path.relative_to(self._own)) for path in local_files.below(self._own / folder))
         return sorted(file.name for file in self._named(self._all_below(folder)))
 
+    def below_all(self, folders: Sequence[str]) -> list[str]:
+        """Return what `below` returns for each of several folders, listed side by side."""
+        return [name for names in self._side_by_side(self.below, folders) for name in names]
+
     def _named(self, listed: Any) -> list[_Listed]:
         if listed is None:
             return []
@@ -286,16 +290,20 @@ class CheckpointFiles:
             for name in names:
                 self._fs.delete(self._path(name), False)
 
-    def empty(self, folder: str) -> None:
-        """Remove what is in a folder, in which there may be ten thousands of files; where it can be left at no cost, it stays."""
+    def empty(self, *folders: str) -> None:
+        """Remove what is in folders, in which there may be ten thousands of files; where they can be left at no cost, they stay."""
         self.check_before_change()
         if self._objects is None or not self._objects.removes_in_bulk:
-            self._fs.delete(self._path(folder), True)
+            for folder in folders:
+                self._fs.delete(self._path(folder), True)
             return
-        listed = self._all_below(folder)
-        if listed is not None and int(listed.size()):
+        paths = self._jvm.java.util.ArrayList()
+        for listed in self._side_by_side(self._all_below, folders):
+            if listed is not None:
+                paths.addAll(self._objects.paths_of(listed))
+        if not paths.isEmpty():
             self.check_before_change()
-            self._objects.remove(self._objects.paths_of(listed))
+            self._objects.remove(paths)
 
     def merge(self, source: str, target: str, names: Sequence[str] | None = None) -> None:
         """Move what is in a folder into another one, in place of what has the same name there; goes on where it was interrupted.

@@ -5,7 +5,7 @@ Only the watermark goes to the end of time. The clock, as ``current_timestamp()`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -54,9 +54,9 @@ def flush_committed(files: CheckpointFiles, journal: Journal) -> bool:
     return any(files.is_file(log.name(f"commits/{journal.flush_batch_id}")) for log in (Checkpoint(files), Checkpoint(files, journal.work)))
 
 
-def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
-    """Make the work copy: of the logs what Spark asks for, and the state, which is renamed where that is atomic."""
-    earlier = [name for log in ("offsets", "commits") for name in files.below(f"{journal.work}/{log}")]
+def copy_to_work(files: CheckpointFiles, journal: Journal) -> Checkpoint:
+    """Make the work copy, and return its logs: of those what Spark asks for, and the state, which is renamed where that is atomic."""
+    earlier = files.below_all([f"{journal.work}/{log}" for log in ("offsets", "commits")])
     copied = _copy_logs(files, journal, journal.flush_batch_id)
     files.delete_files(*(name for name in earlier if name not in copied))
     _copy_sources(files, journal)
@@ -65,6 +65,7 @@ def copy_to_work(files: CheckpointFiles, journal: Journal) -> None:
     reached("state-moved")
     if moved or earlier:  # an interrupted try may have moved them
         _keep_schemas_in_place(files, Checkpoint(files), Checkpoint(files, journal.work))
+    return Checkpoint(files, journal.work, copied)
 
 
 def archive_beside_flush(files: CheckpointFiles, journal: Journal) -> None:
@@ -83,14 +84,14 @@ def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
     reached("state-moved")
 
 
-def _copy_logs(files: CheckpointFiles, journal: Journal, newest: int) -> Collection[str]:
-    """Copy the entries that Spark asks for, of a hundred retained ones the last two, up to one; return their names in the work copy."""
+def _copy_logs(files: CheckpointFiles, journal: Journal, newest: int) -> dict[str, str]:
+    """Copy the entries that Spark asks for, of a hundred retained ones the last two, up to one; return them by name in the work copy."""
     live, work = Checkpoint(files), Checkpoint(files, journal.work)
     wanted = [f"{log}/{batch_id}" for log in ("offsets", "commits") for batch_id in range(journal.batch_id - 1, newest + 1)]
     texts = files.read_all([live.name(name) for name in wanted])
     copied = {work.name(name): text for name in wanted if (text := texts[live.name(name)]) is not None}
     files.write_all(copied)
-    return copied.keys()
+    return copied
 
 
 def _copy_sources(files: CheckpointFiles, journal: Journal) -> None:
@@ -120,9 +121,8 @@ def _keep_schemas_in_place(files: CheckpointFiles, live: Checkpoint, work: Check
             files.copy(work.name(schemas), live.name(schemas))
 
 
-def log_flush(files: CheckpointFiles, journal: Journal) -> Journal:
-    """Plan the flush batch: the last batch's offsets, so that nothing is read, with the watermark at the end of time."""
-    work = Checkpoint(files, journal.work)
+def log_flush(files: CheckpointFiles, journal: Journal, work: Checkpoint) -> Journal:
+    """Plan the flush batch in a work copy: the last batch's offsets, so that nothing is read, with the watermark at the end of time."""
     _pin_partitions(work, journal)
     work.write_offsets(journal.flush_batch_id, _planned_by_running_query(work, journal) or _flush_entry(work, journal))
     reached("flush-logged")
@@ -154,8 +154,17 @@ def _flush_entry(work: Checkpoint, journal: Journal) -> OffsetEntry:
     return last.at(END_OF_TIME_MS, END_OF_TIMERS_MS if journal.processing_time else now_ms)
 
 
-def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce) -> tuple[int, ...]:
+def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, planned: bool = False) -> tuple[int, ...]:
     """Run the planned flush batch.
+
+    Parameters
+    ----------
+    files, journal
+        The checkpoint and its journal.
+    launch_once
+        Starts the query.
+    planned
+        Whether it was planned a moment ago.
 
     Returns
     -------
@@ -168,7 +177,7 @@ def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce) -> 
         The batch failed, for example in user code; it can be tried again.
     """
     work = Checkpoint(files, journal.work)
-    if work.newest_offsets != journal.flush_batch_id:  # Spark would plan a batch of its own, and read on
+    if not planned and work.newest_offsets != journal.flush_batch_id:  # Spark would plan a batch of its own, and read on
         raise FlushError(
             f"batch {journal.flush_batch_id} is not planned any more in {files.uri(work.name('offsets'))}; `python -m spark_drain_agent "
             "recover --discard-pending` was interrupted: run it again"

@@ -159,11 +159,14 @@ class Checkpoint:
         Files of the checkpoint.
     folder
         "" for the checkpoint itself, or the relative name of a copy.
+    written
+        Texts by name of all entries of a copy's logs, where this process has just made it.
     """
 
-    def __init__(self, files: CheckpointFiles, folder: str = "") -> None:
+    def __init__(self, files: CheckpointFiles, folder: str = "", written: Mapping[str, str] | None = None) -> None:
         self.files = files
         self._prefix = folder + "/" if folder else ""
+        self._written = written
 
     def name(self, part: str) -> str:
         """Return the name of a part (``offsets``, ``state`` ...) relative to the checkpoint's root."""
@@ -225,12 +228,15 @@ class Checkpoint:
     def find_offsets(self, batch_id: int) -> OffsetEntry | None:
         """Return an entry of the offset log, None where there is none."""
         name = self.name(f"offsets/{batch_id}")
-        text = self.files.read(name)
+        text = self.files.read(name) if self._written is None else self._written.get(name)
         return None if text is None else OffsetEntry.parse(self.files.uri(name), text)
 
     def write_offsets(self, batch_id: int, entry: OffsetEntry) -> None:
         """Write an entry of the offset log."""
-        self.files.write(self.name(f"offsets/{batch_id}"), entry.text())
+        name, text = self.name(f"offsets/{batch_id}"), entry.text()
+        self.files.write(name, text)
+        if self._written is not None:
+            self._written = {**self._written, name: text}
 
     def write_generation(self, first: int, entry: OffsetEntry) -> None:
         """Write the logs after which the next batch has an id, and reads on at an entry's offsets; in no order."""

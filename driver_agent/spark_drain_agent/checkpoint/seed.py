@@ -7,7 +7,7 @@ from spark_drain_agent.checkpoint.fence import return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, EMPTY_STORE, JOURNAL_FILE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.lease import LEASE_FILES
-from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.milestones import reached
 
 __all__ = ["lift_fence", "prune_archives", "seed"]
@@ -23,31 +23,37 @@ For every other one it takes the value of its oldest releases then, so those sta
 """
 
 
-def seed(files: CheckpointFiles, journal: Journal) -> Journal:
-    """Rewrite the logs for the next start; safe to repeat, and safe to stop anywhere because the fence still stands."""
+def seed(files: CheckpointFiles, journal: Journal, last: OffsetEntry | None = None) -> Journal:
+    """Rewrite the logs for the next start; safe to repeat, and safe to stop anywhere because the fence still stands.
+
+    Parameters
+    ----------
+    files, journal
+        The checkpoint and its journal.
+    last
+        The entry of the newest batch before the drain, where it is known; else it is read from the archive.
+    """
     if journal.checkpoint_policy == "Reseed":
         note_archive(files, journal)
-        _reseed(files, journal)
+        _reseed(files, journal, last or Checkpoint(files, journal.work).offsets(journal.batch_id))
     elif journal.checkpoint_policy == "Continue":
         _continue(files, journal)
     reached("seeded")
     return write_journal(files, journal.at(JournalStep.SEEDED))
 
 
-def _reseed(files: CheckpointFiles, journal: Journal) -> None:
-    """Write the logs of a generation without state, from the archive, and remove the state.
+def _reseed(files: CheckpointFiles, journal: Journal, entry: OffsetEntry) -> None:
+    """Write the logs of a generation without state, which reads on where the newest batch did, and remove the state.
 
     The two batch ids before the first one are seeded, -2 and -1 where ids start again: an entry 0 would be executed again from the very
     beginning, and Spark asks for the entry before the newest, hence two. A first batch with another id than 0 looks for state of its id,
     which `empty_state` makes at the first start; a start without it fails.
     """
     live, first = Checkpoint(files), journal.first_batch_id
-    entry = Checkpoint(files, journal.work).offsets(journal.batch_id)
     seeded = entry.at(journal.watermark_ms, entry.batch_time_ms)
     if first == 0:
         seeded = seeded.without_confs(*_FREE_CONFS)
-    files.empty("offsets")
-    files.empty("commits")
+    files.empty("offsets", "commits")
     reached("logs-cleared")
     live.write_generation(first, seeded)
     reached("logs-seeded")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from spark_drain_store import DrainOptions, DrainState, QueryReport
@@ -44,6 +44,25 @@ class DrainUndoneError(Exception):
             f"this drain was taken back at {tracked.location} with `recover`, `resume` or a backup, so it will not be done: remove its "
             "request (delete the PipelineDrain, or `drain cleanup --all`), and start the application again"
         )
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a query was ended.
+
+    Parameters
+    ----------
+    flushed
+        The journal where it has flushed itself.
+    committed
+        Its newest batch, where that is known to be committed.
+    tried
+        Whether it was to flush itself, so that there may be a journal in any case.
+    """
+
+    flushed: Journal | None = None
+    committed: int | None = None
+    tried: bool = False
 
 
 class CommittedQuery:
@@ -147,28 +166,39 @@ class CommittedQuery:
         self._refuse_another_version(pending if pending is not None and pending.drain_id == self._drain_id else None)
         if pending is not None and not pending.over:
             self._hold_lease(tell)
+            pending = read_journal(files)  # who had the lease before may have gone on with it
         if self.depends_on and not self._followed:
             self._follow(checkpoint)
             pending = read_journal(files)
-        flushed, committed = self._flush_running(checkpoint, pending, tell)
-        journal = flushed or self._begun(checkpoint, committed, tell)
+        ended = self._flush_running(checkpoint, pending, tell)
+        if ended.tried and ended.flushed is None:
+            pending = read_journal(files)
+        journal = ended.flushed or self._begun(checkpoint, pending, ended.committed, tell)
         if journal is None:
             self._export_kept(checkpoint)
             self._report = describe_untouched(self._report, self._sources, checkpoint)
         else:
             retain = self._options.retain_archives
-            completed = complete(files, journal, application(tracked, journal), retain, flushed=flushed is not None)
+            last = self._last.entry if self._last is not None and self._last.batch_id == journal.batch_id else None
+            completed = complete(
+                files,
+                journal,
+                application(tracked, journal),
+                retain,
+                flushed=ended.flushed is not None,
+                begun=journal is not pending,
+                last=last,
+            )
             rows_after = completed.rows_after or self._rows_after_running_flush(completed.journal)
-            self._report = describe_drained(self._report, files, completed.journal, rows_after)
+            self._report = describe_drained(self._report, files, completed.journal, rows_after, last)
         self.let_go()
 
-    def _begun(self, checkpoint: Checkpoint, committed: int | None, tell: Callable[[str], None]) -> Journal | None:
+    def _begun(self, checkpoint: Checkpoint, journal: Journal | None, committed: int | None, tell: Callable[[str], None]) -> Journal | None:
         """Return the journal of this drain, which is begun where it was not; None where there is nothing to do to the checkpoint.
 
         Where the newest batch is known to be ``committed``, the logs are not looked at.
         """
         tracked, files = self._tracked, checkpoint.files
-        journal = read_journal(files)
         if journal is None and is_fence(checkpoint.metadata):
             raise MalformedJournalError.missing(files.root)
         if journal is None or journal.drain_id != self._drain_id or never_fenced(files, journal):
@@ -223,26 +253,22 @@ class CommittedQuery:
             reached("followed")
         self._followed = True
 
-    def _flush_running(
-        self, checkpoint: Checkpoint, before: Journal | None, tell: Callable[[str], None]
-    ) -> tuple[Journal | None, int | None]:
-        """End the query where it runs, after it has flushed itself, if it can.
-
-        Returns the journal where it did, and the newest batch where that is known to be committed.
-        """
+    def _flush_running(self, checkpoint: Checkpoint, before: Journal | None, tell: Callable[[str], None]) -> _Ended:
+        """End the query where it runs, after it has flushed itself, if it can."""
         if self._frozen is None:
-            return None, None
+            return _Ended()
         self._rows_before = self._rows_before or self._tracked.state_rows()
-        live, flushed = self._frozen.live, None
+        live, flushed, tried = self._frozen.live, None, False
         committed = self._last.batch_id if self._last is not None else None
         try:
-            if self._flushes_in_place(live):
+            tried = self._flushes_in_place(live)
+            if tried:
                 flushed = flush_running(live, checkpoint, partial(self._begin, before, tell), committed)
                 committed = flushed.flush_batch_id if flushed is not None else committed
         finally:
             newest = terminate(live, checkpoint, committed)
             self._frozen.stop_sources()
-        return flushed, newest
+        return _Ended(flushed, newest, tried)
 
     def _flushes_in_place(self, live: LiveQuery) -> bool:
         if not self._planned().flushes or not live.thread_alive:

@@ -44,8 +44,22 @@ def describe_untouched(report: QueryReport, sources: tuple[str, ...], checkpoint
     )
 
 
-def describe_drained(report: QueryReport, files: CheckpointFiles, journal: Journal, rows_after: tuple[int, ...]) -> QueryReport:
-    """Return the report of a drained query; ``rows_after`` are the state rows that are left, per operator."""
+def describe_drained(
+    report: QueryReport, files: CheckpointFiles, journal: Journal, rows_after: tuple[int, ...], last: OffsetEntry | None = None
+) -> QueryReport:
+    """Return the report of a drained query.
+
+    Parameters
+    ----------
+    report
+        What was said of it up to now.
+    files, journal
+        Its checkpoint, and the journal at its end.
+    rows_after
+        State rows that are left, per operator.
+    last
+        The entry of the newest batch before the drain, where it is known.
+    """
     operators = measured(report.operators, journal.state_rows, rows_after)
     archive = files.uri(journal.work) if files.is_folder(journal.work) else ""
     return replace(
@@ -55,7 +69,7 @@ def describe_drained(report: QueryReport, files: CheckpointFiles, journal: Journ
         checkpoint_policy=journal.checkpoint_policy,
         last_batch_id=journal.batch_id,
         flush_batch_id=journal.flush_batch_id if journal.flushes else None,
-        end_offsets=_named(journal.sources, _last_entry(files, journal).offsets),
+        end_offsets=_named(journal.sources, (last or _last_entry(files, journal)).offsets),
         watermark_ms=journal.watermark_ms,
         operators=operators,
         warnings=(*report.warnings, *residue(operators, journal.checkpoint_policy)),

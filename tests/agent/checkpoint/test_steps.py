@@ -157,8 +157,7 @@ def test_schemas_of_moved_state_stay_where_its_metadata_looks_for_them(tmp_path:
 def test_a_flush_sees_the_real_clock_unless_timers_follow_it(tmp_path: Path, processing_time: bool) -> None:
     found, before = checkpoint(files_in(tmp_path), 7, 7), int(time.time() * 1000)
     journal = dataclasses.replace(JOURNAL, processing_time=processing_time)
-    copy_to_work(found.files, journal)
-    log_flush(found.files, journal)
+    log_flush(found.files, journal, copy_to_work(found.files, journal))
     planned = Checkpoint(found.files, journal.work).offsets(8)
     assert planned.watermark_ms == END_OF_TIME_MS
     assert planned.offsets == found.offsets(7).offsets
@@ -185,8 +184,7 @@ def test_a_flush_says_in_how_many_partitions_the_state_is(
     found.write_offsets(7, dataclasses.replace(entry, metadata={**entry.metadata, "conf": conf}))
     if state is not None:
         found.files.write("state/0/_metadata/metadata", state)
-    copy_to_work(found.files, JOURNAL)
-    log_flush(found.files, JOURNAL)
+    log_flush(found.files, JOURNAL, copy_to_work(found.files, JOURNAL))
     for batch_id in (7, 8):
         assert Checkpoint(found.files, JOURNAL.work).offsets(batch_id).metadata["conf"].get("spark.sql.shuffle.partitions") == pinned
     assert found.offsets(7).metadata["conf"] == conf
@@ -195,8 +193,7 @@ def test_a_flush_says_in_how_many_partitions_the_state_is(
 def test_the_clock_of_a_flush_never_goes_back(tmp_path: Path) -> None:
     found = checkpoint(files_in(tmp_path), 7, 7)
     found.write_offsets(7, found.offsets(7).at(1000, END_OF_TIMERS_MS - 1))
-    copy_to_work(found.files, JOURNAL)
-    log_flush(found.files, JOURNAL)
+    log_flush(found.files, JOURNAL, copy_to_work(found.files, JOURNAL))
     assert Checkpoint(found.files, JOURNAL.work).offsets(8).batch_time_ms == END_OF_TIMERS_MS - 1
 
 
@@ -204,8 +201,7 @@ def test_the_clock_of_a_flush_never_goes_back(tmp_path: Path) -> None:
 def test_a_flush_that_a_running_query_had_planned_keeps_its_clock(tmp_path: Path, watermark: int, kept: bool) -> None:
     found = checkpoint(files_in(tmp_path), 7, 7)
     found.write_offsets(8, found.offsets(7).at(watermark, 3000))
-    copy_to_work(found.files, JOURNAL)
-    log_flush(found.files, JOURNAL)
+    log_flush(found.files, JOURNAL, copy_to_work(found.files, JOURNAL))
     planned = Checkpoint(found.files, JOURNAL.work).offsets(8)
     assert planned.watermark_ms == END_OF_TIME_MS
     assert (planned.batch_time_ms == 3000) is kept

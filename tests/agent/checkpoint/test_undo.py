@@ -26,8 +26,7 @@ def pending(files: CheckpointFiles, journal: Journal) -> Checkpoint:
     """Return a checkpoint whose flush is planned and not committed."""
     found = checkpoint(files, 7, 7)
     fence(found.files, write_journal(found.files, journal))
-    copy_to_work(found.files, journal)
-    log_flush(found.files, journal)
+    log_flush(found.files, journal, copy_to_work(found.files, journal))
     return found
 
 
