@@ -1,6 +1,7 @@
-"""How long a drain takes beside its flush batch: python -m benchmarks.drain_time [--keys N ...] [--rounds N].
+"""How long a drain takes beside its flush batch: python -m benchmarks.drain_time [--hdfs] [--keys N ...] [--rounds N].
 
 Local Spark with two task slots, a sink that writes nothing, K open windows; one row per state provider, number of keys and way to flush.
+The checkpoint is on the local disk, or in a small HDFS on this machine.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from spark_drain_agent import attach
 from spark_drain_agent.driver.attach import current_agent
 from spark_drain_store import DrainNotification, DrainReport, DrainState, open_channel
 from spark_drain_store.drains import Drains, write_notification
+
+from tests.support.hdfs import hdfs_running
 
 PROVIDERS = {
     "HDFS": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
@@ -73,9 +76,9 @@ class FlushBatches:
         return duration
 
 
-def measure(spark: SparkSession, store: str, folder: Path, keys: int, flushes: FlushBatches) -> Drained:
+def measure(spark: SparkSession, store: str, source: Path, checkpoint: str, *, keys: int, flushes: FlushBatches) -> Drained:
     """Open ``keys`` windows, drain, and return the times."""
-    query = _windows_open(spark, folder, keys)
+    query = _windows_open(spark, source, checkpoint, keys)
     channel = open_channel(store)
     notification = DrainNotification(drain_id=str(uuid.uuid4()), created_at=datetime.now(UTC), options={"afterDrain": "Keep"})
     begun = time.monotonic()
@@ -90,8 +93,7 @@ def measure(spark: SparkSession, store: str, folder: Path, keys: int, flushes: F
     return Drained(total, flush_batch)
 
 
-def _windows_open(spark: SparkSession, folder: Path, keys: int) -> StreamingQuery:
-    source = folder / "input"
+def _windows_open(spark: SparkSession, source: Path, checkpoint: str, keys: int) -> StreamingQuery:
     spark.range(keys).withColumn("at", F.lit("2026-01-01 00:00:01").cast("timestamp")).coalesce(2).write.parquet(str(source))
     query = (
         spark.readStream.schema("id long, at timestamp")
@@ -100,7 +102,7 @@ def _windows_open(spark: SparkSession, folder: Path, keys: int) -> StreamingQuer
         .groupBy(F.window("at", "1 hour"), "id")
         .count()
         .writeStream.format("noop")
-        .option("checkpointLocation", str(folder / "checkpoint"))
+        .option("checkpointLocation", checkpoint)
         .start()
     )
     while query.lastProgress is None or query.lastProgress["stateOperators"][0]["numRowsTotal"] < keys or query.status["isTriggerActive"]:
@@ -128,9 +130,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, nargs="+", default=[10_000, 200_000])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--hdfs", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spark-drain-benchmark-") as base, ExitStack() as stack:
         store = f"file:{base}/store"
+        checkpoints = stack.enter_context(hdfs_running(Path(base))) if options.hdfs else f"file:{base}"
         spark = (
             SparkSession.builder.master("local[2]")
             .config("spark.ui.enabled", "false")
@@ -152,7 +156,8 @@ def main() -> None:
                 for number in range(options.rounds + 1):
                     for way, drains in found.items():
                         spark.conf.set("spark.sparkdrain.flush", way)
-                        drained = measure(spark, store, Path(base) / f"{keys}-{provider}-{way}-{number}", keys, flushes)
+                        name = f"{keys}-{provider}-{way}-{number}"
+                        drained = measure(spark, store, Path(base) / name, f"{checkpoints}/checkpoints/{name}", keys=keys, flushes=flushes)
                         if number:  # the first round warms up
                             drains.append(drained)
                 for way, drains in found.items():

@@ -68,6 +68,21 @@ def test_of_drivers_that_find_no_lease_one_has_it(warm: Warm, tmp_path: Path) ->
     assert race(lambda folder: files_of(warm, f"file:{tmp_path}/{folder}")) == [1] * 5
 
 
+@pytest.mark.parametrize(("delay", "tries", "expected"), [(None, None, (10, 10)), (50, None, (50, 5)), (None, 3, (400, 3))])
+def test_an_hdfs_client_that_nobody_has_configured_closes_small_files_without_a_long_sleep(
+    warm: Warm, monkeypatch: pytest.MonkeyPatch, delay: int | None, tries: int | None, expected: tuple[int, int]
+) -> None:
+    name = "dfs.client.block.write.locateFollowingBlock"
+    internals = SparkInternals(warm.session)
+    conf = internals.hadoop_conf()
+    for part, value in (("initial.delay.ms", delay), ("retries", tries)):
+        if value is not None:
+            conf.setInt(f"{name}.{part}", value)
+    monkeypatch.setattr(internals, "hadoop_conf", lambda: conf)
+    used = CheckpointFiles(internals, "file:/tmp")._conf
+    assert (used.getInt(f"{name}.initial.delay.ms", 400), used.getInt(f"{name}.retries", 5)) == expected
+
+
 class LeaseLostError(Exception):
     pass
 
