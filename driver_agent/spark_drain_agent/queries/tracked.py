@@ -62,6 +62,7 @@ class TrackedQuery:
     """Whether the application asked, after the query's end, to be told no more of such."""
     refused: bool = field(default=False, init=False)
     """Whether Spark has answered its start with an exception, and nothing of it runs."""
+    _end: Standing | None = field(default=None, init=False)
     _session: Any = field(default=None, init=False)
     _temporary: bool = field(default=False, init=False)
     _deleted_at_end: bool = field(default=False, init=False)
@@ -82,12 +83,17 @@ class TrackedQuery:
     @property
     def query_id(self) -> str:
         """Spark's id of the query, "" where a drain kept it from starting."""
-        return str(self.query.id) if self.query is not None else ""
+        return self._ids[0] if self.query is not None else ""
 
     @property
     def run_id(self) -> str:
         """Spark's id of this run of the query, "" where a drain kept it from starting."""
-        return str(self.query.runId) if self.query is not None else ""
+        return self._ids[1] if self.query is not None else ""
+
+    @cached_property
+    def _ids(self) -> tuple[str, str]:
+        assert self.query is not None
+        return str(self.query.id), str(self.query.runId)
 
     def is_like(self, other: TrackedQuery) -> bool:
         """Return whether another query has the same name, checkpoint and plan, so that what runs may be either."""
@@ -285,8 +291,12 @@ class TrackedQuery:
         """Return how the query stands now."""
         if self.query is None:
             return Standing.HELD
-        if self.live.thread_alive:
+        if self._end is None and self.live.thread_alive:
             return Standing.RUNS
+        self._end = self._end or self._ended_as()  # for good: an application may have thousands of ended ones
+        return self._end
+
+    def _ended_as(self) -> Standing:
         if self.live.error:
             return Standing.FAILED
         return Standing.FINISHED if self.captured.trigger in BOUNDED_TRIGGERS else Standing.STOPPED

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from py4j.java_gateway import GatewayClient  # type: ignore[import-untyped]  # py4j ships no types
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from spark_drain_agent.spark_internals.java_names import JavaNames, names_of
 from spark_drain_agent.spark_internals.session import SparkInternals
 
+from tests.agent.asked import Asked
 from tests.agent.warm import Warm
 
 pytestmark = pytest.mark.spark
-
-
-class Asked:
-    """The commands that are sent to a JVM, but those by which py4j lets go of an object."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.commands: list[str] = []
-        send = GatewayClient.send_command
-
-        def noted(client: Any, command: str, *arguments: Any, **options: Any) -> Any:
-            if not command.startswith("m\nd\n"):
-                self.commands.append(command)
-            return send(client, command, *arguments, **options)
-
-        monkeypatch.setattr(GatewayClient, "send_command", noted)
-
-    def count(self) -> int:
-        """Return how many there were since the last call."""
-        number = len(self.commands)
-        self.commands.clear()
-        return number
 
 
 def test_a_class_and_its_methods_are_asked_for_once(warm: Warm, monkeypatch: pytest.MonkeyPatch) -> None:
