@@ -13,8 +13,9 @@ from devcluster.locks import only_one
 
 __all__ = ["QUICK", "is_archived", "make_archive", "options", "submit_arguments"]
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Good code is not worth its compilation in a JVM that lives for seconds."""
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
+"""Good code is not worth its compilation in a JVM that lives for seconds; and Hadoop runs chmod for each file that it writes, which Java
+would do by way of a program of its own."""
 
 _QUICK_CONFS = {
     "spark.sql.codegen.wholeStage": "false",
