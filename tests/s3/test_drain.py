@@ -24,13 +24,19 @@ Begin = Callable[[], Application]
 
 SETTINGS = [
     (Setting("Auto", "Reseed"), "hdfs"),
+    (Setting("WorkCopy", "Reseed", "abortable"), "rocksdb"),
+]
+"""Each way to flush, file manager and provider once."""
+REST = [
     (Setting("Auto", "Reseed", "abortable"), "rocksdb"),
     (Setting("WorkCopy", "Reseed", "abortable"), "hdfs"),
     (Setting("WorkCopy", "Reseed"), "rocksdb"),
 ]
 
 
-@pytest.mark.parametrize("way", SETTINGS, ids=lambda way: f"{way[0]}-{way[1]}")
+@pytest.mark.parametrize(
+    "way", [*SETTINGS, *(pytest.param(way, marks=pytest.mark.soak) for way in REST)], ids=lambda way: f"{way[0]}-{way[1]}"
+)
 def test_an_incompatible_version_reads_on(
     way: tuple[Setting, str], bucket: str, application: Begin, spark: SparkSession, tmp_path: Path
 ) -> None:

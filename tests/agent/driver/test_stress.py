@@ -167,7 +167,7 @@ class Stress:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "seed"), [(25, 1), pytest.param(300, 2, marks=pytest.mark.soak), pytest.param(300, 3, marks=pytest.mark.soak)]
+    ("seconds", "seed"), [(15, 1), pytest.param(300, 2, marks=pytest.mark.soak), pytest.param(300, 3, marks=pytest.mark.soak)]
 )
 def test_starts_and_stops_from_everywhere_while_drains_come_and_go(warm: Warm, tmp_path: Path, seconds: float, seed: int) -> None:
     stress = Stress(warm, tmp_path, seed)

@@ -154,7 +154,13 @@ def test_without_an_agent_no_generation_is_known(warm: Warm, tmp_path: Path, fee
     assert "run the application under `python -m spark_drain_agent`" in told.by["batch generation"]
 
 
-@pytest.mark.parametrize("how", ["stops", "exits", "default", "flag", "asyncio", "caught", "stops the query only", "waits for it"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("stops", "default", "asyncio", "caught", "waits for it"),
+        *(pytest.param(how, marks=pytest.mark.soak) for how in ("exits", "flag", "stops the query only")),
+    ],
+)
 def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:
     """Kubernetes deletes the pod: whoever handles the signal stops its queries and Spark, and exits; nobody waits for the request to go."""
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")
