@@ -69,6 +69,14 @@ def test_of_drivers_that_find_no_lease_one_has_it(hdfs: str, spark: SparkSession
     assert race(lambda folder: CheckpointFiles(internals, f"{hdfs}/raced/{folder}")) == [1] * 5
 
 
+def test_a_file_is_copied_in_place_of_another(hdfs: str, spark: SparkSession) -> None:
+    files = CheckpointFiles(SparkInternals(spark), f"{hdfs}/copied")
+    files.write("1.delta", "empty")
+    for _ in range(2):  # as after a crash
+        files.copy("1.delta", "state/0/0/1.delta")
+    assert files.read("state/0/0/1.delta") == "empty"
+
+
 def test_a_fence_on_hdfs_is_refused_by_plain_spark(hdfs: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(FIRST)

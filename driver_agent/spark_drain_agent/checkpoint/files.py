@@ -198,7 +198,7 @@ class CheckpointFiles:
 
     def read(self, name: str) -> str | None:
         """Return a file's text, or None where there is no file."""
-        if self._own is not None and not (self._own / name).is_file():  # an exception in the JVM takes longer
+        if self._own is not None and local_files.is_missing(self._own / name):  # an exception in the JVM takes longer
             return None
         return text_of(self._jvm, self._fs, self._path(name))
 
@@ -376,7 +376,7 @@ class CheckpointFiles:
         return True
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a file or a folder with all that is in it to a name that does not exist."""
+        """Copy a file, in place of what has its name, or a folder with all that is in it to a name that does not exist."""
         self.check_before_change()
         if self._objects is not None:
             listed = self._all_below(source)
@@ -386,7 +386,7 @@ class CheckpointFiles:
         if self._own is not None:
             local_files.copy(self._own / source, self._own / target)
             return
-        copied = self._context.util().copy(self._path(source), self._path(target))
+        copied = self._context.util().copy(self._path(source), self._path(target), False, True)
         if not copied:
             raise CheckpointIOError(f"{self.uri(source)} could not be copied to {self.uri(target)}")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 from uuid import uuid4
 
-__all__ = ["below", "copy", "replace"]
+__all__ = ["below", "copy", "is_missing", "replace"]
 
 
 def replace(path: Path, text: str) -> None:
@@ -31,6 +31,17 @@ def replace(path: Path, text: str) -> None:
         part.unlink(missing_ok=True)
 
 
+def is_missing(path: Path) -> bool:
+    """Return whether there is nothing of that name; what cannot be looked at may be there."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def below(folder: Path) -> list[Path]:
     """Return all files in a folder and its folders, without checksums; none where there is no folder.
 
@@ -50,7 +61,7 @@ def _raise(error: OSError) -> NoReturn:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file, or a folder with all that is in it, with checksums, to a name that does not exist.
+    """Copy a file, in place of what has its name, or a folder with all that is in it to a name that does not exist; with checksums.
 
     Raises
     ------

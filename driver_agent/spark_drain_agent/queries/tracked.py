@@ -293,8 +293,10 @@ class TrackedQuery:
             return Standing.HELD
         if self._end is None and self.live.thread_alive:
             return Standing.RUNS
-        self._end = self._end or self._ended_as()  # for good: an application may have thousands of ended ones
-        return self._end
+        end = self._end or self._ended_as()
+        if self._end is None and self.ended:  # for good, unlike one whose thread has not begun; there may be thousands of ended ones
+            self._end = end
+        return end
 
     def _ended_as(self) -> Standing:
         if self.live.error:

@@ -59,6 +59,19 @@ def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(tmp_path: 
         local_files.below(tmp_path / "state")
 
 
+def test_a_file_that_cannot_be_looked_at_is_not_taken_for_a_missing_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "journal").write_text("{}")
+    assert local_files.is_missing(tmp_path / "none")
+    assert local_files.is_missing(tmp_path / "journal/none")
+    assert not local_files.is_missing(tmp_path / "journal")
+
+    def refuse(path: Path, **_: object) -> os.stat_result:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", refuse)  # root may look at everything
+    assert not local_files.is_missing(tmp_path / "journal")
+
+
 @pytest.mark.parametrize("name", ["offsets/1", "offsets"])
 def test_a_copy_is_read_with_its_checksums(files: CheckpointFiles, tmp_path: Path, name: str) -> None:
     by_spark(files, "offsets/1", "v1\n{}")

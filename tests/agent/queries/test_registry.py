@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from spark_drain_agent.queries.standing import Standing
+from spark_drain_agent.spark_internals.live_query import LiveQuery
 
 from tests.agent.asked import Asked
 from tests.agent.warm import Warm
@@ -27,3 +28,14 @@ def test_an_ended_query_is_asked_once_how_it_has_ended(warm: Warm, tmp_path: Pat
     asked = Asked(monkeypatch)
     assert [(query.standing(), query.query_id, query.run_id) for query in queries] == known
     assert asked.count() == 0
+
+
+def test_a_query_whose_thread_has_not_begun_has_not_ended_for_good(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark lists a query a moment before it starts its thread."""
+    read = warm.session.readStream.format("rate").load()
+    read.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    (query,) = warm.agent.registry.all()
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveQuery, "thread_alive", property(lambda _: False))
+        assert query.standing() is Standing.STOPPED
+    assert query.standing() is Standing.RUNS
