@@ -30,6 +30,8 @@ class Batch:
         Rows that came too late for the watermark.
     watermark : str
         Event time, ISO 8601; "" where the query has none.
+    seconds : float
+        How long it took, from its plan to its commit.
     """
 
     run: str
@@ -40,6 +42,7 @@ class Batch:
     open_rows: int
     dropped: int
     watermark: str
+    seconds: float
 
 
 def read(lines: Iterable[str]) -> Iterator[Batch]:
@@ -117,6 +120,7 @@ def _batch(report: Mapping[str, Any]) -> Batch:
         open_rows=sum(operator["numRowsTotal"] for operator in operators),
         dropped=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
         watermark=report.get("eventTime", {}).get("watermark", ""),
+        seconds=report["durationMs"]["triggerExecution"] / 1000,
     )
 
 

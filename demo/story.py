@@ -1,7 +1,7 @@
 """The demonstration, step by step."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from demo.feeds import Feeds
 from demo.job import EXECUTORS, FlightsJob, began, reached
 from demo.killing import Killer
 from demo.ledger import Ledger
+from demo.parts import Parts, line
 from demo.view import View, running
 
 STEPS = 9
@@ -76,26 +77,29 @@ def tell(cluster: Cluster, job: FlightsJob, plot: Plot, view: View) -> bool:
         job.start_producer()
         view.step(f"reading until {plot.drain_after:,} records are through version 1")
         _until(lambda: sum(reached(feed.seen("v1")).values()) >= plot.drain_after, stage, "v1", _READ_SECONDS)
-        _drain(stage, "v1", kill=plot.kill)
+        drains = [_drain(stage, "v1", kill=plot.kill)]
         view.step("starting version 2 on the same checkpoint (flights, delays and distances per airport, carrier and window)")
         job.start("v2")
         _until(lambda: _all_read(job, feed), stage, "v2", _READ_SECONDS)
-        _drain(stage, "v2", kill=False)
+        drains.append(_drain(stage, "v2", kill=False))
     finally:
         feed.close()
     view.step("comparing the output with pandas' own count of the input")
-    return _settle(stage)
+    return _settle(stage, drains)
 
 
-def _drain(stage: _Stage, version: str, *, kill: bool) -> None:
+def _drain(stage: _Stage, version: str, *, kill: bool) -> str:
+    """Drain a version, and return how long that took, as a sentence."""
     job, feed, view = stage.job, stage.feed, stage.view
-    name = f"flights-{version}"
+    name, before = f"flights-{version}", feed.seen(version)
+    parts = Parts(job.kubectl, name)
     killer = Killer(job.kubectl) if kill else None
     try:
         path = job.drain(version)
         view.step(f"$ kubectl apply -f {path.relative_to(path.parents[3])}")
         _until(lambda: _finished(feed, name), stage, version, _DRAIN_SECONDS)
     finally:
+        seconds = parts.close()
         if killer is not None:
             killer.close()
     for command in _LOOK_BACK[version]:
@@ -107,9 +111,10 @@ def _drain(stage: _Stage, version: str, *, kill: bool) -> None:
     if killer is not None:
         killer.check(job.drain_report(version))
         view.say(f"the driver was killed with -9 in state {killer.state}; the drain was finished by its next run")
+    return line(name, seconds, before)
 
 
-def _settle(stage: _Stage) -> bool:
+def _settle(stage: _Stage, drains: Sequence[str]) -> bool:
     job, feed, view = stage.job, stage.feed, stage.view
     found = Ledger(dataset.count(job.settings.count), job.outputs())
     view.block(found.table())
@@ -122,6 +127,8 @@ def _settle(stage: _Stage) -> bool:
     view.say(f"version 1 ended before offsets {_written(ended)} (ConfigMap flights-v1-result)")
     view.say(f"version 2 began at offsets     {_written(started)} (its first batch)")
     view.say(f"rows dropped by watermark: {sum(dropped.values())} in {len(dropped)} batches")
+    for told in drains:
+        view.say(told)
     exact = found.exact and ended == started and not gaps and not sum(dropped.values())
     view.say(found.line())
     return exact

@@ -13,7 +13,7 @@ def report(number: int, start: Mapping[str, int] | None, end: Mapping[str, int],
     progress = {
         "runId": "r",
         "batchId": number,
-        "durationMs": {"addBatch": 5} if executed else {"triggerExecution": 1},
+        "durationMs": {"addBatch": 5, "triggerExecution": 1500} if executed else {"triggerExecution": 1},
         "eventTime": {"watermark": "2013-01-01T00:00:00.000Z"},
         "stateOperators": operators,
         "sources": [source],
@@ -28,7 +28,7 @@ def parsed(*reports: str) -> list[Batch]:
 def test_reports_are_found_between_other_lines() -> None:
     first, second = parsed(report(0, None, {"0": 5, "1": 4}), "noise {", report(1, {"0": 5, "1": 4}, {"0": 9, "1": 4}, dropped=2))
     assert (first.number, first.rows, first.start, first.end, first.open_rows) == (0, 9, {}, {"0": 5, "1": 4}, 7)
-    assert (second.rows, second.dropped, second.watermark) == (4, 2, "2013-01-01T00:00:00.000Z")
+    assert (second.rows, second.dropped, second.watermark, second.seconds) == (4, 2, "2013-01-01T00:00:00.000Z", 1.5)
 
 
 def test_an_idle_report_is_no_batch() -> None:
