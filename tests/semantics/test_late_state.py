@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import read_journal
+from spark_drain_agent.checkpoint.restore import check_restorable, restore
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.semantics.operator_table import EVENTS
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
@@ -28,6 +32,9 @@ _RESTLESS = {
     f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STORE}.minDeltasForSnapshot": "1",
 }
+
+
+_OTHERS_WITH_ONE_VERSION = (("Auto", "false"), ("WorkCopy", "true"), ("WorkCopy", "false"))
 
 
 def unload(spark: SparkSession) -> None:
@@ -93,3 +100,30 @@ def test_a_snapshot_of_a_drained_query_while_the_next_version_runs_in_the_same_d
                 app.drain(incompleteWindows__policy="Emit" if first else "Discard")
             app.close()
     assert sink.ids == Counter(event.id for event in EVENTS[6:12])
+
+
+@pytest.mark.parametrize(
+    ("flush", "changelogs"), [("Auto", "true"), *(pytest.param(*each, marks=pytest.mark.soak) for each in _OTHERS_WITH_ONE_VERSION)]
+)
+def test_an_archive_is_whole_where_spark_retains_one_version(
+    flush: str, changelogs: str, application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The flush makes a newer version of the state than the one to go back to."""
+    confs = {"spark.sql.streaming.minBatchesToRetain": "1", f"{_STORE}.rocksdb.changelogCheckpointing.enabled": changelogs}
+    spark.conf.set(FLUSH_CONF, flush)
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(*(EVENTS[first : first + 2] for first in range(0, 12, 2)))
+    windows = events.stream().groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids")
+    with maintained(spark, "50ms", **confs):
+        app = application()
+        read_all(app.start(windows, sink))
+        app.drain()
+        app.close()
+        time.sleep(1)
+    files = CheckpointFiles(SparkInternals(spark), f"file:{tmp_path}/checkpoints/q")
+    restore(files, check_restorable(files, read_journal(files), discard_newer=False, accept_reuse=True))
+    events.add(EVENTS[12:])
+    with maintained(spark, "10s", **confs):
+        app = application()
+        read_all(app.start(windows, sink))
+        app.close()

@@ -55,6 +55,8 @@ class RunningFlushFacts:
         Whether an operator has timers that follow the clock.
     planned_a_batch
         Whether the query has planned a batch since it was started.
+    retained
+        Of how many batches Spark keeps the state.
     """
 
     setting: str
@@ -65,6 +67,7 @@ class RunningFlushFacts:
     no_data_batches: bool
     processing_time: bool
     planned_a_batch: bool
+    retained: int
 
 
 def running_flush_obstacle(facts: RunningFlushFacts) -> str:
@@ -83,6 +86,8 @@ def running_flush_obstacle(facts: RunningFlushFacts) -> str:
         return "spark.sql.streaming.noDataMicroBatches.enabled is false"
     if not facts.planned_a_batch:
         return "it has run no batch since it was started"
+    if facts.retained < 2:
+        return "spark.sql.streaming.minBatchesToRetain is 1, so that the state before the flush would go with its commit"
     wait_ms = facts.interval_ms - facts.now_ms % facts.interval_ms if facts.interval_ms else 0
     # A query asleep between triggers cannot be woken without ending it; the work copy costs less than a second.
     return f"its next trigger is {wait_ms} ms away" if wait_ms > _LONGEST_WAIT_MS else ""

@@ -21,6 +21,7 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
 from spark_drain_agent.spark_internals.operators import LogicalOperator
 from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.relations import read_from, written_to
+from spark_drain_agent.spark_internals.relaunch import RETAINED
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
@@ -281,6 +282,7 @@ class TrackedQuery:
             no_data_batches=self.internals.session_conf("spark.sql.streaming.noDataMicroBatches.enabled", "true") == "true",
             processing_time=self.processing_time,
             planned_a_batch=self.live.planned_a_batch,
+            retained=int(self.internals.session_conf(RETAINED, "100")),
         )
 
     def state_rows(self) -> tuple[int, ...]:

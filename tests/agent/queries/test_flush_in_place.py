@@ -27,6 +27,7 @@ READY = RunningFlushFacts(
     no_data_batches=True,
     processing_time=False,
     planned_a_batch=True,
+    retained=100,
 )
 
 
@@ -41,6 +42,8 @@ READY = RunningFlushFacts(
         ({"processing_time": True}, "more than one batch"),
         ({"no_data_batches": False}, "noDataMicroBatches"),
         ({"planned_a_batch": False}, "no batch since"),
+        ({"retained": 1}, "minBatchesToRetain is 1"),
+        ({"retained": 2}, ""),
         ({"interval_ms": 500}, ""),
         ({"interval_ms": 10_000, "now_ms": 1_700_000_009_000}, ""),
         ({"interval_ms": 10_000, "now_ms": 1_700_000_008_999}, "1001 ms away"),
