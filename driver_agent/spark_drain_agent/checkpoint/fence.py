@@ -10,6 +10,7 @@ from spark_drain_agent.milestones import reached
 __all__ = ["can_undo", "fence", "fence_line", "held", "is_fence", "never_fenced", "return_state", "set_fence"]
 
 _MARK = "FENCED_BY_SPARK_DRAIN"
+_SCHEMAS = "/_stateSchema/"
 
 
 def fence_line(drain_id: str) -> str:
@@ -62,6 +63,6 @@ def can_undo(files: CheckpointFiles, journal: Journal) -> bool:
 def return_state(files: CheckpointFiles, journal: Journal) -> None:
     """Move the state back from the work copy, if it is there."""
     if files.is_folder(f"{journal.work}/state"):
-        if files.renames_atomically:  # so all of it is there, and what is here are copies
+        if files.renames_atomically and all(_SCHEMAS in name for name in files.below("state")):  # copies, in the way of a rename
             files.delete("state")
         files.merge(f"{journal.work}/state", "state")

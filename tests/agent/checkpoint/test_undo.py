@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from spark_drain_agent.checkpoint.discard import NothingPendingError, discard_pending
-from spark_drain_agent.checkpoint.fence import fence, is_fence
+from spark_drain_agent.checkpoint.fence import fence, is_fence, return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import FlushError, copy_to_work, flush, log_flush
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal, write_journal
@@ -111,3 +111,12 @@ def test_a_flush_that_was_given_up_is_not_planned_anew(tmp_path: Path) -> None:
     give_up(files)
     with pytest.raises(NothingPendingError):
         give_up(files)
+
+
+def test_state_that_was_moved_in_part_comes_back_where_renames_are_atomic_now(tmp_path: Path) -> None:
+    """A restart may have another word about the store than the driver that was killed."""
+    found = checkpoint(files_in(tmp_path), 7, 7)
+    moved, left = [f"state/0/0/{version}.delta" for version in (1, 2)], [f"state/0/0/{version}.delta" for version in (3, 4)]
+    found.files.write_all({f"{JOURNAL.work}/{name}": name for name in moved} | {name: name for name in left})
+    return_state(found.files, JOURNAL)
+    assert [found.files.read(name) for name in (*moved, *left)] == [*moved, *left]
