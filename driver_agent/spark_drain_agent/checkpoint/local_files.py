@@ -68,12 +68,16 @@ def copy(source: Path, target: Path) -> None:
     OSError
         It could not be copied, or is not there.
     """
-    if source.is_dir():
-        shutil.copytree(source, target)
+    if not source.is_dir():
+        shutil.copyfile(source, target)
+        if _checksum(source).exists():
+            shutil.copyfile(_checksum(source), _checksum(target))
         return
-    shutil.copyfile(source, target)
-    if _checksum(source).exists():
-        shutil.copyfile(_checksum(source), _checksum(target))
+    for base, _, names in os.walk(source, onerror=_raise, followlinks=True):  # copytree also sets times, which not every volume allows
+        folder = target / Path(base).relative_to(source)
+        folder.mkdir(parents=True)
+        for name in names:
+            shutil.copyfile(Path(base, name), folder / name)
 
 
 def _checksum(path: Path) -> Path:

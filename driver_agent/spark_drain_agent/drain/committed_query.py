@@ -305,6 +305,8 @@ class CommittedQuery:
         before = read_journal(tracked.checkpoint_files())
         if before != expected:  # written between the look at it and the lease
             raise CheckpointLeasedError(f"{tracked.location} was drained by another run at the same time")
+        if checkpoint.files.is_file(checkpoint.name(f"offsets/{batch_id + 1}")):  # it would be taken for the flush
+            raise CheckpointLeasedError(f"another run has begun batch {batch_id + 1} of {tracked.location}")
         metadata = checkpoint.metadata
         if metadata is None or is_fence(metadata):
             return None

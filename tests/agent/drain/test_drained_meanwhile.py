@@ -1,7 +1,8 @@
-"""A driver that stood still between its look at a checkpoint and its lease on it, while another one drained it and let it go."""
+"""A driver that stood still between its look at a checkpoint and its lease on it, while another one drained it, or ran a batch."""
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,3 +62,39 @@ def test_it_flushes_nothing(way: None, warm: Warm, tmp_path: Path, monkeypatch: 
         drain = warm.drains.reaches(drain_id, "Drained")
     assert dict(panes) == before, "the other driver has flushed"
     assert drain["queries"][0]["checkpointPolicy"] == "Continue"
+
+
+@pytest.mark.parametrize("way", ["Auto", "WorkCopy"], indirect=True)
+def test_a_batch_that_another_driver_has_run_is_not_taken_for_the_flush(
+    way: None, warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add(3)
+    panes: Counter[int] = Counter()
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        panes[batch_id] += batch.agg(F.sum("count")).first()[0] or 0  # type: ignore[index]
+
+    checkpoint = tmp_path / "checkpoint"
+    writer = counted(read(warm.session, tmp_path)).writeStream.option("checkpointLocation", str(checkpoint))
+    writer.foreachBatch(write).start().processAllAvailable()
+    ran: list[int] = []
+
+    def acquired_late(files: CheckpointFiles, *others: Any) -> Lease:
+        if not ran:
+            newest = Checkpoint(files).newest_commit
+            assert newest is not None
+            ran.append(newest + 1)
+            for log in ("offsets", "commits"):
+                files.write(f"{log}/{newest + 1}", files.read(f"{log}/{newest}") or "")
+            for delta in checkpoint.glob(f"state/0/*/{newest + 1}.delta"):
+                shutil.copy2(delta, delta.with_name(f"{newest + 2}.delta"))
+        return acquire_lease(files, *others)
+
+    monkeypatch.setattr(committed_query, "acquire_lease", acquired_late)
+    with warm.requested() as drain_id:
+        drain = warm.drains.reaches(drain_id, "Drained")
+    (last,) = ran
+    assert (drain["queries"][0]["lastBatchId"], drain["queries"][0]["flushBatchId"]) == (last, last + 1)
+    assert panes[last + 1] > 0
+    assert sum(panes.values()) == len(feed.ids)
