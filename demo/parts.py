@@ -12,10 +12,8 @@ from demo.kubectl import Kubectl
 
 __all__ = ["Parts", "line", "passed"]
 
-_SHOWN = (
-    "{.status.notification.uuid}|{.status.scaleDown.requestedAt}|"
-    '{range .status.conditions[?(@.status=="True")]}{.type} {end}{"\\n"}'
-)  # one line each time when the object has changed
+_SHOWN = '{.status.notification.uuid}|{.status.scaleDown.requestedAt}|{.status.conditions[?(@.status=="True")].type}{"\\n"}'
+"""One line each time when the object has changed. A range would end kubectl's output at the first object without conditions."""
 _NOTIFIED, _SUSPENDED = "notified", "suspended"
 _CONDITIONS = {
     "Accepted": "accepted",
