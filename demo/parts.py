@@ -14,16 +14,18 @@ __all__ = ["Parts", "line", "passed"]
 
 _SHOWN = '{.status.notification.uuid}|{.status.scaleDown.requestedAt}|{.status.conditions[?(@.status=="True")].type}{"\\n"}'
 """One line each time when the object has changed. A range would end kubectl's output at the first object without conditions."""
-_NOTIFIED, _SUSPENDED = "notified", "suspended"
-_CONDITIONS = {
+_NOTIFICATION, _SCALE_DOWN = "notification", "scaleDown"
+_PARTS = {
     "Accepted": "accepted",
+    _NOTIFICATION: "notified",
     "Acknowledged": "acknowledged",
     "SourcesStopped": "sources stopped",
     "Flushed": "flushed",
     "ExecutorsDrained": "executors drained",
+    _SCALE_DOWN: "suspended",
     "ScaledDown": "pods gone",
 }
-_ORDER = ("accepted", _NOTIFIED, "acknowledged", "sources stopped", "flushed", "executors drained", _SUSPENDED, "pods gone")
+"""By what there is then, a condition that holds or a field of the status, in the order of a drain."""
 
 
 class Parts:
@@ -40,7 +42,7 @@ class Parts:
     def __init__(self, kubectl: Kubectl, name: str) -> None:
         self._process = kubectl.start("get", DRAINS, f"--field-selector=metadata.name={name}", "--watch", f"--output=jsonpath={_SHOWN}")
         self._begun = time.monotonic()
-        self.seconds: dict[str, float] = {}
+        self._seconds: dict[str, float] = {}
         self._thread = threading.Thread(target=self._read, args=(self._process,), daemon=True)
         self._thread.start()
 
@@ -49,24 +51,24 @@ class Parts:
         self._process.terminate()
         self._thread.join(timeout=10)
         self._process.communicate()
-        return self.seconds
+        return self._seconds
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
         for shown in process.stdout or ():
             for part in passed(shown):
-                self.seconds.setdefault(part, time.monotonic() - self._begun)
+                self._seconds.setdefault(part, time.monotonic() - self._begun)
 
 
 def passed(shown: str) -> set[str]:
     """Return the parts that are over in one line of the watch: the notification's uuid, the time of the suspend, conditions that hold."""
     notification, suspended, conditions = shown.rstrip("\n").split("|")
-    found = {_CONDITIONS[condition] for condition in conditions.split() if condition in _CONDITIONS}
-    return found | ({_NOTIFIED} if notification else set()) | ({_SUSPENDED} if suspended else set())
+    there = {*conditions.split(), *([_NOTIFICATION] if notification else []), *([_SCALE_DOWN] if suspended else [])}
+    return {part for what, part in _PARTS.items() if what in there}
 
 
 def line(name: str, seconds: Mapping[str, float], before: Collection[Batch]) -> str:
     """Return the sentence about a drain: its parts in order, and what a batch with records took before it, in seconds."""
-    told = ", ".join(f"{part} {seconds[part]:.1f}" for part in _ORDER if part in seconds)
+    told = ", ".join(f"{part} {seconds[part]:.1f}" for part in _PARTS.values() if part in seconds)
     batch = _median(batch.seconds for batch in before if batch.rows)
     return f"{name}, seconds after kubectl apply: {told}; an ordinary batch took {batch}"
 

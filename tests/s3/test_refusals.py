@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count, cycle, product
+from itertools import cycle, product
 from pathlib import Path
 from uuid import uuid4
 
@@ -122,7 +122,7 @@ def test_at_any_request(case: Case, s3: S3Server, spark: SparkSession, tmp_path:
     case.setting.apply(spark)
     failures: dict[int, str] = {}
     generations: Generations | None = None
-    for number, failure in zip(count(1), cycle(case.failures), strict=False):
+    for number, failure in enumerate(cycle(case.failures), start=1):
         generations = generations or Generations(case.setting, spark, s3, tmp_path / f"from-{number}")
         try:
             if not generations.drained(FAULTS[failure](KINDS[case.kind], number)):

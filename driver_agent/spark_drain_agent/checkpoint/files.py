@@ -31,6 +31,7 @@ _COPIED_BYTES = 64 << 20
 
 _MOST = 2
 _LOCAL = "file"
+_PERMITTED = "does the driver have permission to write there?"
 _HDFS_CLOSE = "dfs.client.block.write.locateFollowingBlock"
 """An HDFS client that closes a file asks again until its last block is known to the name node, each time after twice the time."""
 
@@ -224,8 +225,7 @@ class CheckpointFiles:
             try:
                 local_files.replace(self._local_root / name, text)
             except OSError as error:
-                question = "does the driver have permission to write there?"
-                raise CheckpointIOError(f"{self.uri(name)} could not be replaced ({error.strerror}): {question}") from error
+                raise CheckpointIOError(f"{self.uri(name)} could not be replaced ({error.strerror}): {_PERMITTED}") from error
             return
         stream = self._replacing.createAtomic(self._path(name), True)
         try:
@@ -413,7 +413,7 @@ class CheckpointFiles:
     def _make_parent(self, name: str) -> None:
         if not self._makes_parent(name):
             parent = self._path(name).getParent().toString()
-            raise CheckpointIOError(f"{parent} could not be created: does the driver have permission to write there?")
+            raise CheckpointIOError(f"{parent} could not be created: {_PERMITTED}")
 
     def _makes_parent(self, name: str) -> bool:
         if self._own is None:

@@ -35,10 +35,8 @@ def is_missing(path: Path) -> bool:
     """Return whether there is nothing of that name; what cannot be looked at may be there."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 
 

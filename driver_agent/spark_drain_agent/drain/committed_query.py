@@ -26,7 +26,7 @@ from spark_drain_agent.planning.plan import QueryPlan
 from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.flush_in_place import flush_running, running_flush_obstacle
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError, application, give_up_command
-from spark_drain_agent.queries.freeze import FrozenQuery, terminate
+from spark_drain_agent.queries.freeze import FrozenQuery, newest_planned, terminate
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.user_code.batch_marks import marked
@@ -305,8 +305,9 @@ class CommittedQuery:
         before = read_journal(tracked.checkpoint_files())
         if before != expected:  # written between the look at it and the lease
             raise CheckpointLeasedError(f"{tracked.location} was drained by another run at the same time")
-        if checkpoint.files.is_file(checkpoint.name(f"offsets/{batch_id + 1}")):  # it would be taken for the flush
-            raise CheckpointLeasedError(f"another run has begun batch {batch_id + 1} of {tracked.location}")
+        newest = newest_planned(checkpoint, batch_id)
+        if newest != batch_id:  # it would be taken for the flush
+            raise CheckpointLeasedError(f"another run has begun batch {newest} of {tracked.location}")
         metadata = checkpoint.metadata
         if metadata is None or is_fence(metadata):
             return None

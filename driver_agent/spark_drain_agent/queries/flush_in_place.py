@@ -19,6 +19,7 @@ from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.queries.freeze import looked_at
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery
+from spark_drain_agent.spark_internals.relaunch import RETAINED
 from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY
 
 __all__ = ["FLUSH_CONF", "RunningFlushFacts", "flush_running", "running_flush_obstacle"]
@@ -87,7 +88,7 @@ def running_flush_obstacle(facts: RunningFlushFacts) -> str:
     if not facts.planned_a_batch:
         return "it has run no batch since it was started"
     if facts.retained < 2:
-        return "spark.sql.streaming.minBatchesToRetain is 1, so that the state before the flush would go with its commit"
+        return f"{RETAINED} is {facts.retained}, so that the state before the flush would go with its commit"
     wait_ms = facts.interval_ms - facts.now_ms % facts.interval_ms if facts.interval_ms else 0
     # A query asleep between triggers cannot be woken without ending it; the work copy costs less than a second.
     return f"its next trigger is {wait_ms} ms away" if wait_ms > _LONGEST_WAIT_MS else ""

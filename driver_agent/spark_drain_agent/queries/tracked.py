@@ -293,10 +293,12 @@ class TrackedQuery:
         """Return how the query stands now."""
         if self.query is None:
             return Standing.HELD
-        if self._end is None and self.live.thread_alive:
+        if self._end is not None:
+            return self._end
+        if self.live.thread_alive:
             return Standing.RUNS
-        end = self._end or self._ended_as()
-        if self._end is None and self.ended:  # for good, unlike one whose thread has not begun; there may be thousands of ended ones
+        end = self._ended_as()
+        if self.ended:  # for good, unlike one whose thread has not begun; there may be thousands of ended ones
             self._end = end
         return end
 

@@ -230,7 +230,8 @@ class SparkInternals:
         if java_context is None:
             return ()
         properties = java_context.sc().getLocalProperties()
-        return tuple((str(name), str(properties.getProperty(name))) for name in properties.stringPropertyNames())
+        names = _elements(self.jvm.java.util.ArrayList(properties.stringPropertyNames()))
+        return tuple((str(name), str(properties.getProperty(name))) for name in names)
 
     def cloned_session(self, of: Any = None) -> Any:
         """Return a JVM session with the confs, schema, views and functions that one of the JVM, by default this one, has now."""
@@ -347,8 +348,7 @@ class SparkInternals:
 
     def _executions(self) -> list[Any]:
         running = self._jsession.sharedState().activeStreamingQueries().elements()
-        found = self.jvm.java.util.Collections.list(running)
-        return [found.get(index) for index in range(found.size())]  # to iterate ends by an exception, which takes 65 questions to the JVM
+        return _elements(self.jvm.java.util.Collections.list(running))
 
     def started_like(self, captured: CapturedWriter, location: str | None) -> list[StreamingQuery]:
         """Return handles on the queries that run as if a writer had started them, whether or not its start has returned.
@@ -410,7 +410,7 @@ class SparkInternals:
         for name in (_EXECUTOR_ID, _LOG_URL):
             asked.add(f"reflect('java.lang.System', 'getenv', '{name}')")
         frame = self._jsession.createDataset(pinned, self.jvm.org.apache.spark.sql.Encoders.STRING()).selectExpr(self._scala_seq(asked))
-        return {_id_of(row.getString(0), row.getString(1)) for row in frame.collectAsList()} - {""}
+        return {_id_of(row.getString(0), row.getString(1)) for row in _elements(frame.collectAsList())} - {""}
 
     def _scala_seq(self, java_list: Any) -> Any:
         return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(java_list)  # Spark's own, for Scala 2.12 and 2.13
@@ -420,6 +420,11 @@ class SparkInternals:
         listed = self.context._jsc.sc().statusStore().executorList(True)
         found = [listed.apply(index) for index in range(listed.size())]
         return [(str(item.id()), str(item.hostPort()).rsplit(":", 1)[0]) for item in found if str(item.id()) != "driver"]
+
+
+def _elements(java_list: Any) -> list[Any]:
+    """Return what is in a Java list: py4j's iterator ends by an exception of the JVM, which is translated by 65 questions."""
+    return [java_list.get(index) for index in range(java_list.size())]
 
 
 def _id_of(own: str | None, log_url: str | None) -> str:

@@ -10,6 +10,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOErro
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
+from tests.agent.checkpoint.test_local_files import by_spark
 from tests.agent.warm import Warm
 from tests.support.lease_race import race
 
@@ -49,9 +50,7 @@ def test_a_file_that_is_replaced_is_there_all_the_time(warm: Warm, tmp_path: Pat
 
 def test_what_spark_has_written_is_replaced_with_its_checksum(warm: Warm, tmp_path: Path) -> None:
     files = files_of(warm, f"file:{tmp_path}")
-    stream = files._replacing.createAtomic(files._path("metadata"), False)
-    stream.write(bytearray(b"of Spark"))
-    stream.close()
+    by_spark(files, "metadata", "of Spark")
     assert (tmp_path / ".metadata.crc").exists()
     files.write("metadata", "of the agent")
     assert files.read("metadata") == "of the agent"
