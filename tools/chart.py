@@ -13,6 +13,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "defaults": (),
     "namespaced": ("--set", "rbac.scope=Namespaces,watchNamespaces={one,two}"),
     "agents": ("--set", "agentNamespaces[0].namespace=one,agentNamespaces[0].serviceAccounts={spark,other}"),
+    "nodes watched": ("--set", "nodeWatch.enabled=true"),
+    "nodes watched, namespaced": ("--set", "nodeWatch.enabled=true,rbac.scope=Namespaces,watchNamespaces={one,two}"),
     "for Argo CD": ("--set", "argocd.customizations=true,argocd.namespace=two"),
     "everything named": (
         *("--set", "allowDelete=true,fullnameOverride=drain,commonLabels.team=data,priorityClassName=system-cluster-critical"),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from spark_drain_store.kube_client import ApiUnavailableError
 
 from spark_drain_operator.one_line import one_line
-from spark_drain_operator.settings import Settings
+from spark_drain_operator.settings import NodeSettings, Settings
 from spark_drain_operator.storage.access import NotServedError
 
 __all__ = ["OneLine", "main", "parse"]
@@ -39,6 +39,7 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Na
     parser.add_argument("--allow-delete", action="store_true", help="allow spec.afterDrain Delete")
     parser.add_argument("--workers", type=int, default=4, metavar="N", help="drains reconciled at the same time; default 4")
     parser.add_argument("--resync-seconds", type=float, default=30.0, metavar="S", help="look at waiting drains this often; default 30")
+    _add_nodes(parser)
     parser.add_argument("--liveness", metavar="URL", help="serve liveness, for example http://0.0.0.0:8080/healthz")
     parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     options = parser.parse_args(arguments)
@@ -48,9 +49,57 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Na
         parser.error(f"--resync-seconds must be at least 1, not {options.resync_seconds:g}")
     namespaces = tuple(name.strip() for name in options.namespaces.split(",") if name.strip())
     settings = Settings(
-        namespaces=namespaces, allow_delete=options.allow_delete, workers=options.workers, resync_seconds=options.resync_seconds
+        namespaces=namespaces,
+        allow_delete=options.allow_delete,
+        workers=options.workers,
+        resync_seconds=options.resync_seconds,
+        nodes=_nodes(parser, options),
     )
     return settings, options
+
+
+def _add_nodes(parser: argparse.ArgumentParser) -> None:
+    default = NodeSettings()
+    nodes = parser.add_argument_group("nodes", 'moves applications with the annotation sparkdrain.io/evacuate: "true" off nodes')
+    nodes.add_argument("--node-watch", action="store_true", help="clear nodes that are cordoned, or have one of the taints")
+    nodes.add_argument(
+        "--node-taint",
+        action="append",
+        default=[],
+        metavar="KEY=SECONDS",
+        help="key of a taint, and how long a node with it has; may be repeated",
+    )
+    seconds = [
+        ("cordon", default.cordon_seconds, "how long a cordoned node has"),
+        ("urgent", default.urgent_seconds, "with less time than this, all applications of a node are moved at once"),
+    ]
+    for name, number, words in seconds:
+        nodes.add_argument(f"--node-{name}-seconds", type=int, default=number, metavar="S", help=f"{words}; default {number}")
+    words = f"applications under way at the same time; default {default.at_once}"
+    nodes.add_argument("--node-at-once", type=int, default=default.at_once, metavar="N", help=words)
+    words = "refuse evictions of pods that can be moved, by PodDisruptionBudgets, until they are"
+    nodes.add_argument("--node-budgets", action="store_true", help=words)
+
+
+def _nodes(parser: argparse.ArgumentParser, options: argparse.Namespace) -> NodeSettings | None:
+    taints: dict[str, int] = {}
+    for text in options.node_taint:
+        key, equals, seconds = text.rpartition("=")
+        if not equals or not key or not seconds.isdecimal() or int(seconds) < 1:
+            parser.error(f"--node-taint {text!r} is not a key and a number of seconds, such as example.com/going=120")
+        taints[key] = int(seconds)
+    for name, least in (("node_cordon_seconds", 1), ("node_urgent_seconds", 0), ("node_at_once", 1)):
+        if getattr(options, name) < least:
+            parser.error(f"--{name.replace('_', '-')} must be at least {least}, not {getattr(options, name)}")
+    if not options.node_watch:
+        return None
+    return NodeSettings(
+        taints=taints,
+        cordon_seconds=options.node_cordon_seconds,
+        urgent_seconds=options.node_urgent_seconds,
+        at_once=options.node_at_once,
+        budgets=options.node_budgets,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -24,7 +24,8 @@ class Periodic:
     def __init__(self, name: str, work: Callable[[], float], first: float = 0.0) -> None:
         self._work = work
         self._first = first
-        self._over = threading.Event()
+        self._over = False
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -33,9 +34,18 @@ class Periodic:
 
     def stop(self) -> None:
         """Call it no more; a call that has begun comes to its end."""
-        self._over.set()
+        self._over = True
+        self._wake.set()
+
+    def hasten(self) -> None:
+        """Call it now, or once more after the call that has begun."""
+        self._wake.set()
 
     def _run(self) -> None:
         wait = self._first
-        while not self._over.wait(wait):
+        while True:
+            self._wake.wait(wait)
+            self._wake.clear()
+            if self._over:
+                return
             wait = self._work()

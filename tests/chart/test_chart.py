@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from spark_drain_operator.settings import NodeSettings, Settings
 
 from devcluster import gobuild
 from tools import manifests
@@ -16,6 +17,7 @@ from tools import manifests
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts/spark-drain"
 NAMESPACED = ("--set", "rbac.scope=Namespaces,watchNamespaces={one,two}")
+NODES = ("--set", "nodeWatch.enabled=true")
 AGENTS = ("--set", "agentNamespaces[0].namespace=one,agentNamespaces[0].serviceAccounts={spark,other}")
 
 
@@ -115,6 +117,44 @@ def test_the_command_line_is_one_that_the_operator_reads(helm: str) -> None:
     assert (parsed.log_level, parsed.liveness) == ("DEBUG", "http://0.0.0.0:8080/healthz")
 
 
+def test_nodes_are_watched_with_what_the_values_say(helm: str) -> None:
+    from spark_drain_operator.cli import parse
+
+    def parsed(*arguments: str) -> Settings:
+        (deployment,) = of_kind(rendered(helm, *arguments), "Deployment")
+        return parse(deployment["spec"]["template"]["spec"]["containers"][0]["args"])[0]
+
+    assert parsed().nodes is None
+    assert parsed("--set", r"nodeWatch.taints.karpenter\.sh/disrupted=60").nodes is None
+    values = yaml.safe_load((CHART / "values.yaml").read_text())["nodeWatch"]
+    default = NodeSettings()
+    on = parsed(*NODES).nodes
+    assert on == NodeSettings(
+        taints=values["taints"],
+        cordon_seconds=values["cordonSeconds"],
+        urgent_seconds=values["urgentSeconds"],
+        at_once=values["atOnce"],
+        budgets=True,
+    )
+    assert (default.cordon_seconds, default.urgent_seconds, default.at_once) == (on.cordon_seconds, on.urgent_seconds, on.at_once)
+    changed = parsed(*NODES, "--set", r"nodeWatch.budgets=false,nodeWatch.atOnce=2,nodeWatch.taints.karpenter\.sh/disruption=null").nodes
+    assert changed is not None
+    assert (changed.budgets, changed.at_once, values["taints"].keys() - changed.taints.keys()) == (False, 2, {"karpenter.sh/disruption"})
+
+
+def test_watching_nodes_is_a_right_of_its_own(helm: str) -> None:
+    def granted(*arguments: str) -> set[tuple[str, str]]:
+        objects = rendered(helm, *arguments, "--set", "rbac.aggregateToUserRoles=false")
+        return {right for kind in ("ClusterRole", "Role") for role in of_kind(objects, kind) for right in rights(role)}
+
+    created = {("pipelinedrains", "create"), ("executorplacements", "create")}
+    budgets = {("poddisruptionbudgets", verb) for verb in ("list", "create", "patch", "delete")}
+    for scope in ((), NAMESPACED):
+        assert granted(*scope, *NODES) - granted(*scope) == created | budgets | {("nodes", "list"), ("nodes", "watch")}
+    (role,) = of_kind(rendered(helm, *NAMESPACED, *NODES, "--set", "rbac.aggregateToUserRoles=false"), "ClusterRole")
+    assert {resource for resource, _ in rights(role)} == {"nodes"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "image"),
     [
@@ -145,7 +185,8 @@ def test_deleting_applications_is_a_right_of_its_own(helm: str) -> None:
 
 
 def test_nobody_may_everything(helm: str) -> None:
-    for role in of_kind(rendered(helm, *AGENTS), "ClusterRole") + of_kind(rendered(helm, *NAMESPACED, *AGENTS), "Role"):
+    roles = of_kind(rendered(helm, *AGENTS, *NODES), "ClusterRole") + of_kind(rendered(helm, *NAMESPACED, *AGENTS, *NODES), "Role")
+    for role in roles:
         assert "*" not in json.dumps(role["rules"])
         assert not {("secrets", "get"), ("secrets", "list")} & set(rights(role))
 
@@ -201,6 +242,9 @@ def test_user_roles_are_aggregated_unless_switched_off(helm: str) -> None:
         (("--set", "serviceAccount.name=a' || true || 'b"), "serviceAccount"),
         (("--set", "image.pullPolicy=Sometimes"), "pullPolicy"),
         (("--set", "operator.workers=0"), "workers"),
+        (("--set", "nodeWatch.atOnce=0"), "atOnce"),
+        (("--set", "nodeWatch.taints.a=soon"), "taints"),
+        (("--set", "nodeWatch.taints.a b=1"), "a b"),
         (("--set", "agentNamespaces[0].namespace=one"), "serviceAccounts"),
         (("--set", "watchNamespaces={Not_A_Name}"), "watchNamespaces"),
         (("--set", "fullnameOverride=Not_A_Name"), "fullnameOverride"),

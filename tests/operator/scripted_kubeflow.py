@@ -139,10 +139,13 @@ class ScriptedApplication:
         changes = {"status": {"phase": "Running", "containerStatuses": [container]}}
         self._client.request("PATCH", f"{self._pods}/{name}/status", body=changes, content_type=MERGE_PATCH)
 
-    def bind_pods(self, node: str) -> None:
-        """Have its pods run on a node, as the scheduler does."""
-        for pod in self._client.request("GET", self._pods, query={"labelSelector": f"sparkoperator.k8s.io/app-name={self.name}"})["items"]:
+    def bind_pods(self, node: str, *, role: str | None = None) -> None:
+        """Have its pods that are on no node yet run on a node, as the scheduler does."""
+        selector = f"sparkoperator.k8s.io/app-name={self.name}" + (f",spark-role={role}" if role else "")
+        for pod in self._client.request("GET", self._pods, query={"labelSelector": selector})["items"]:
             name = pod["metadata"]["name"]
+            if pod["spec"].get("nodeName"):
+                continue
             binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
             self._client.request("POST", f"{self._pods}/{name}/binding", body=binding)
 

@@ -84,7 +84,7 @@ def served(kubeconfig: Path, kubectl: str, cache: Path) -> Iterator[ApiServer]:
     client.close()
 
 
-def _listed(client: KubeClient, path: str) -> dict[str, Any] | None:
+def listed(client: KubeClient, path: str) -> dict[str, Any] | None:
     """Return a list, None while the API server has just begun: it refuses for a second or so."""
     try:
         return client.request("GET", path)
@@ -111,7 +111,7 @@ def new_namespaces(api_server: ApiServer, count: int) -> Iterator[list[str]]:
     yield names
     for collection in (DRAINS, PLACEMENTS):
         everywhere = collection.replace("namespaces/{}/", "")
-        for item in eventually(partial(_listed, client, everywhere), what="the API server answers")["items"]:
+        for item in eventually(partial(listed, client, everywhere), what="the API server answers")["items"]:
             metadata = item["metadata"]
             if metadata["namespace"] in names and metadata.get("finalizers"):
                 patch = [{"op": "remove", "path": "/metadata/finalizers"}]

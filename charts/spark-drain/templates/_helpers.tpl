@@ -46,7 +46,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "spark-drain.operatorRules" -}}
 - apiGroups: [sparkdrain.io]
   resources: [pipelinedrains, executorplacements]
-  verbs: [get, list, watch, patch, delete]
+  verbs: [get, list, watch, patch, delete{{ if .Values.nodeWatch.enabled }}, create{{ end }}]
 - apiGroups: [sparkdrain.io]
   resources: [pipelinedrains/status, executorplacements/status]
   verbs: [update]
@@ -65,6 +65,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]
+{{- if .Values.nodeWatch.enabled }}
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, create, patch, delete]
+{{- end }}
 {{- end }}
 
 {{/*

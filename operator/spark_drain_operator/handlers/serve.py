@@ -20,6 +20,7 @@ from spark_drain_operator.handlers.register import register
 from spark_drain_operator.handlers.watched import Watched
 from spark_drain_operator.handlers.watches import informers
 from spark_drain_operator.kinds import kinds
+from spark_drain_operator.maintenance.watch import NodeWatch
 from spark_drain_operator.periodic import Periodic
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
@@ -71,8 +72,11 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     _believe(cluster.cache, resources, access.watchable)
     _log.info("watching %s", ", ".join(access.watchable) or "the whole cluster")
     ended = Ended(cluster, resources, lambda: access.watchable, queue)
-    watches = informers(cluster, namespaces, watched, queue)
+    nodes = NodeWatch(cluster, settings.nodes, lambda: access.watchable) if settings.nodes is not None else None
+    watches = informers(cluster, namespaces, watched, queue, [nodes.application_seen] if nodes is not None else ())
     threads: list[Periodic | Informer] = [ended.thread, access.thread, *watches]
+    if nodes is not None:
+        threads += [nodes.informer, nodes.thread]
     for thread in threads:
         thread.start()
     insights = Insights()

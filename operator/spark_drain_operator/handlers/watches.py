@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from spark_drain_operator.applications import adapters
@@ -20,7 +20,13 @@ _TOGETHER_SECONDS = 0.1
 """An agent reports several steps in one moment, and pods end together: one pass for all of them."""
 
 
-def informers(cluster: Cluster, namespaces: Iterable[str], watched: Watched, queue: DelayedQueue[ObjectKey]) -> list[Informer]:
+def informers(
+    cluster: Cluster,
+    namespaces: Iterable[str],
+    watched: Watched,
+    queue: DelayedQueue[ObjectKey],
+    applications: Iterable[Callable[[Mapping[str, Any]], None]] = (),
+) -> list[Informer]:
     """Return the watches, not started yet.
 
     Parameters
@@ -33,7 +39,10 @@ def informers(cluster: Cluster, namespaces: Iterable[str], watched: Watched, que
         Which objects wait for what.
     queue
         Where keys go.
+    applications
+        Who else is told of each application.
     """
+    others = tuple(applications)
 
     def report_seen(body: Mapping[str, Any]) -> None:
         metadata = body["metadata"]
@@ -50,6 +59,8 @@ def informers(cluster: Cluster, namespaces: Iterable[str], watched: Watched, que
         metadata = body["metadata"]
         for key in watched.of_application(metadata["namespace"], metadata["name"]):
             queue.add(key, _TOGETHER_SECONDS)
+        for tell in others:
+            tell(body)
 
     wanted = [(CONFIG_MAPS, report_seen), (DRIVERS, driver_seen)]
     wanted += [(adapter.watched, application_seen) for adapter in adapters(cluster)]

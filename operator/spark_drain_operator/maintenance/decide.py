@@ -29,8 +29,12 @@ class Attempt:
         What it moves.
     finished, succeeded, message, completion_time
         How and when it ended, if it has.
+    node_uid
+        Of the node that the pod was to leave.
+    since
+        Since when the node was to be cleared, where that was noted.
     earlier
-        Whether it had ended before the command was started, and what was in the way may be gone since.
+        Whether it had ended before the clearing of the node began, and what was in the way may be gone since.
     """
 
     namespace: str
@@ -42,6 +46,8 @@ class Attempt:
     succeeded: bool = False
     message: str = ""
     completion_time: datetime | None = None
+    node_uid: str = ""
+    since: datetime | None = None
     earlier: bool = False
 
     @property
@@ -62,6 +68,8 @@ class Decision:
         Pods of applications that have not opted in.
     came_back
         Drivers that were restarted, and started on the node again.
+    stuck
+        Pods that nothing more is done for: tried in vain, or the time of their node is over.
     over
         Whether nothing is left that could be waited for.
     """
@@ -69,11 +77,19 @@ class Decision:
     start: tuple[tuple[PodOnNode, int], ...]
     left_alone: tuple[PodOnNode, ...]
     came_back: tuple[PodOnNode, ...]
+    stuck: tuple[PodOnNode, ...]
     over: bool
 
 
 def decide(
-    pods: Sequence[PodOnNode], attempts: Iterable[Attempt], opted_in: Set[tuple[str, str]], *, at_once: int, now: datetime
+    pods: Sequence[PodOnNode],
+    attempts: Iterable[Attempt],
+    opted_in: Set[tuple[str, str]],
+    *,
+    at_once: int,
+    now: datetime,
+    late: Set[str] = frozenset(),
+    urgent: Set[str] = frozenset(),
 ) -> Decision:
     """Return what to do next.
 
@@ -83,23 +99,33 @@ def decide(
     Parameters
     ----------
     pods
-        Spark's pods on the node.
+        Spark's pods on the nodes that are to be cleared.
     attempts
-        What was created for the node so far, also for pods that have gone.
+        What was created so far, also for pods that have gone, and for other nodes.
     opted_in
         Namespace and name of the applications that may be touched.
     at_once
         How many applications may be under way at the same time.
     now
         Present time.
+    late
+        Uids of nodes whose time is over: nothing is begun for them.
+    urgent
+        Uids of nodes that have so little time that ``at_once`` does not hold for them.
     """
     known = list(attempts)
     busy = {(item.namespace, item.application) for item in known if not item.finished}
+    leaving = {(item.namespace, item.application) for item in known if item.restarts and not item.finished}
     restarting = {(pod.namespace, pod.application) for pod in pods if pod.role is Role.DRIVER}
-    restarted = {(item.namespace, item.application, item.pod_uid) for item in known if item.restarts and item.finished and not item.earlier}
+    restarted = {
+        (item.namespace, item.application, item.node_uid, item.pod_uid)
+        for item in known
+        if item.restarts and item.finished and not item.earlier
+    }
     start: list[tuple[PodOnNode, int]] = []
     left_alone: list[PodOnNode] = []
     came_back: list[PodOnNode] = []
+    stuck: list[PodOnNode] = []
     waiting = False
     for pod in sorted(pods, key=lambda item: (item.namespace, item.application, item.role, item.name)):
         application = (pod.namespace, pod.application)
@@ -107,19 +133,25 @@ def decide(
         tried = [item for item in own if not item.earlier]
         if application not in opted_in:
             left_alone.append(pod)
+        elif pod.role is Role.EXECUTOR and application in leaving:
+            waiting = True  # as long as its driver is being stopped, on whichever node
         elif pod.role is Role.EXECUTOR and application in restarting:
             continue  # it goes, or stays, with its driver
-        elif pod.role is Role.DRIVER and any(restart[:2] == application and restart[2] != pod.uid for restart in restarted):
+        elif pod.role is Role.DRIVER and any(
+            restart[:3] == (*application, pod.node_uid) and restart[3] != pod.uid for restart in restarted
+        ):
             came_back.append(pod)
+        elif pod.node_uid in late:
+            stuck.append(pod)
         elif pod.terminating or any(not item.finished or item.succeeded for item in tried):
             waiting = True
         elif len(tried) >= ATTEMPTS:
-            continue
+            stuck.append(pod)
         elif any(item.completion_time is not None and now < later(item.completion_time, _RETRY_SECONDS) for item in tried):
             waiting = True
-        elif application in busy or len(busy) < at_once:
+        elif application in busy or len(busy) < at_once or pod.node_uid in urgent:
             busy.add(application)
             start.append((pod, len(own) + 1))
         else:
             waiting = True
-    return Decision(tuple(start), tuple(left_alone), tuple(came_back), over=not start and not waiting)
+    return Decision(tuple(start), tuple(left_alone), tuple(came_back), tuple(stuck), over=not start and not waiting)

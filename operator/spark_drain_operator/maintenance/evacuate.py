@@ -7,29 +7,21 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient
 
-from spark_drain_operator.clock import now
-from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
-from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
-from spark_drain_operator.maintenance.decide import Attempt, decide
-from spark_drain_operator.maintenance.objects import NODE_LABEL, attempt_of, object_for
+from spark_drain_operator.clock import later, now
+from spark_drain_operator.maintenance.clearing import Clearing
+from spark_drain_operator.maintenance.evacuation import Evacuation, named
+from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN
 from spark_drain_operator.one_line import one_line
 from spark_drain_operator.storage import Cluster
-from spark_drain_operator.storage.nodes import PodOnNode
-from spark_drain_operator.storage.own_objects import GROUP
 
-__all__ = ["OPT_IN", "Evacuation", "main", "node_of", "seconds_of"]
-
-OPT_IN = f"{GROUP}/evacuate"
-"""Annotation of a SparkApplication: with "true" its driver and executors may be moved off a node that is cleared."""
+__all__ = ["Command", "main", "node_of", "seconds_of"]
 
 _POLL_SECONDS = 2.0
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _COST = "An eviction costs each executor's application a failed batch, and each driver's its run"
-_API_VERSION, _PLURAL = "sparkoperator.k8s.io/v1beta2", "sparkapplications"
 
 
 def seconds_of(text: str) -> int:
@@ -47,10 +39,8 @@ def node_of(text: str) -> str:
     return text
 
 
-class Evacuation:
-    """Clears one node of the pods of SparkApplications that have opted in.
-
-    What it has created is found again by its labels: a command that was interrupted goes on when it is started again.
+class Command:
+    """Clears one node until nothing can be waited for any more.
 
     Parameters
     ----------
@@ -65,23 +55,18 @@ class Evacuation:
     """
 
     def __init__(self, cluster: Cluster, node: str, node_uid: str, at_once: int, say: Callable[[str], None]) -> None:
-        self._cluster = cluster
         self._node, self._node_uid = node, node_uid
-        self._at_once = at_once
         self._say = say
-        self._told: set[str] = set()
-        self._earlier: set[tuple[str, str, str]] | None = None
-        self._refused: list[Attempt] = []
+        self._evacuation = Evacuation(cluster, at_once, lambda told: say(told.message), selector=f"{NODE_LABEL}={node_uid}")
 
     def run(self, seconds: int) -> bool:
-        """Move what is there until nothing can be waited for any more; return whether the node is clear."""
-        until = time.monotonic() + seconds
+        """Move what is there; return whether the node is clear."""
+        clearing = Clearing(self._node, self._node_uid, later(now(), seconds))
         while True:
-            left = until - time.monotonic()
             try:
-                clear = self._look(int(left))
+                clear = self._look(clearing)
             except ApiUnavailableError as error:
-                if left <= 0:
+                if not clearing.seconds_left(now()):
                     raise
                 self._say(f"{error}; it is asked again")
                 clear = None
@@ -89,76 +74,20 @@ class Evacuation:
                 return clear
             time.sleep(_POLL_SECONDS)
 
-    def _look(self, seconds_left: int) -> bool | None:
+    def _look(self, clearing: Clearing) -> bool | None:
         """Do what is to be done next; return whether the node is clear, None while that is waited for."""
-        pods = self._cluster.nodes.spark_pods(self._node)
-        attempts = self._attempts()
-        self._tell_ends(attempts)
-        if not pods:
+        look = self._evacuation.look([clearing])
+        if not look.pods:
             self._say(f"node {self._node} is clear of Spark's pods")
             return True
-        decision = decide(pods, [*attempts, *self._refused], self._opted_in(pods), at_once=self._at_once, now=now())
-        for pod in decision.left_alone:
-            self._tell(pod.uid, f'{_said(pod)}: left alone, SparkApplication {pod.application!r} has no annotation {OPT_IN}: "true"')
-        for pod in decision.came_back:
-            self._tell(pod.uid, f"{_said(pod)}: left alone, it was restarted and started on the node again: does it tolerate every taint?")
-        if decision.over or seconds_left <= 0:
-            for attempt in attempts:
+        if look.decision.over or clearing.until <= now():
+            for attempt in look.attempts:
                 if not attempt.finished:
                     self._say(f"{attempt.kind} {attempt.name}: has not ended: {attempt.message or 'no operator has looked at it'}")
-            names = ", ".join(_said(pod) for pod in pods)
+            names = ", ".join(named(pod) for pod in look.pods)
             self._say(f"node {self._node} is not clear: {names}. {_COST}")
             return False
-        for pod, number in decision.start:
-            self._start(pod, number, seconds_left)
         return None
-
-    def _start(self, pod: PodOnNode, number: int, seconds_left: int) -> None:
-        body = object_for(pod, self._node_uid, number, seconds_left)
-        resource = DRAINS if body["kind"] == DRAINS.kind else PLACEMENTS
-        try:
-            self._cluster.objects(resource).create(body)
-        except ApiError as error:
-            self._tell(f"refused {pod.uid}", f"{_said(pod)}: cannot be moved: {error}")
-            refused = Attempt(pod.namespace, "", resource.kind, pod.application, pod.uid, finished=True, completion_time=now())
-            self._refused.append(refused)
-            return
-        what = "its application is restarted" if resource is DRAINS else "another executor takes its place"
-        self._say(f"{_said(pod)}: {what}, {body['kind']} {body['metadata']['name']}")
-
-    def _attempts(self) -> list[Attempt]:
-        label = f"{NODE_LABEL}={self._node_uid}"
-        found = [attempt_of(kind, body) for kind in (DRAINS, PLACEMENTS) for body in self._cluster.objects(kind).labelled(label)]
-        if self._earlier is None:
-            self._earlier = {(item.kind, item.namespace, item.name) for item in found if item.finished}
-        return [replace(item, earlier=(item.kind, item.namespace, item.name) in self._earlier) for item in found]
-
-    def _opted_in(self, pods: Sequence[PodOnNode]) -> set[tuple[str, str]]:
-        found: set[tuple[str, str]] = set()
-        applications = {(pod.namespace, pod.application) for pod in pods}
-        for namespace, name in applications:
-            body = self._cluster.applications.get(_API_VERSION, _PLURAL, namespace, name)
-            if body is not None and (body["metadata"].get("annotations") or {}).get(OPT_IN) == "true":
-                found.add((namespace, name))
-        return found
-
-    def _tell_ends(self, attempts: Sequence[Attempt]) -> None:
-        for attempt in attempts:
-            if attempt.finished and not attempt.earlier:
-                ended = "done" if attempt.succeeded else "failed"
-                self._tell(
-                    f"{attempt.namespace}/{attempt.kind}/{attempt.name}", f"{attempt.kind} {attempt.name}: {ended}: {attempt.message}"
-                )
-
-    def _tell(self, key: str, line: str) -> None:
-        """Say something of an object once."""
-        if key not in self._told:
-            self._told.add(key)
-            self._say(line)
-
-
-def _said(pod: PodOnNode) -> str:
-    return f"{pod.role} {pod.namespace}/{pod.name}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -193,7 +122,7 @@ def main(arguments: Sequence[str]) -> int:
             parser.error(f"there is no node {options.node!r}: see kubectl get nodes")
         cluster.nodes.cordon(options.node)
         _say(f"node {options.node} is cordoned")
-        clear = Evacuation(cluster, options.node, uid, options.at_once, _say).run(options.within)
+        clear = Command(cluster, options.node, uid, options.at_once, _say).run(options.within)
     except (ApiError, ApiUnavailableError) as error:
         print(f"error: {error}; run the same command again to go on", file=sys.stderr)
         return 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from spark_drain_store.kube_client import KubeClient
 
 from spark_drain_operator.storage.applications import ApplicationObjects
+from spark_drain_operator.storage.budgets import Budgets
 from spark_drain_operator.storage.channels import Channels
 from spark_drain_operator.storage.events import EventRecorder
 from spark_drain_operator.storage.namespaces import Namespaces
@@ -26,6 +27,7 @@ class Cluster:
     client: KubeClient
     cache: WatchCache
     applications: ApplicationObjects
+    budgets: Budgets
     channels: Channels
     events: EventRecorder
     namespaces: Namespaces
@@ -41,6 +43,7 @@ class Cluster:
             client=client,
             cache=cache,
             applications=ApplicationObjects(client, cache),
+            budgets=Budgets(client),
             channels=Channels(client, cache),
             events=EventRecorder(client),
             namespaces=Namespaces(client),

@@ -110,7 +110,7 @@ class Informer:
                 # Items of a list have neither, and the cache answers as the API server does.
                 body.setdefault("apiVersion", page["apiVersion"])
                 body.setdefault("kind", str(page["kind"]).removesuffix("List"))
-                listed.add((body["metadata"]["namespace"], body["metadata"]["name"]))
+                listed.add((body["metadata"].get("namespace", ""), body["metadata"]["name"]))
                 if self._cache.put(plural, body):
                     self._changed(body)
             following = page["metadata"].get("continue")

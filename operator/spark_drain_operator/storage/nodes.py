@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path, objects_path
 
 from spark_drain_operator.storage.pods import PodPhases, metadata_of
 
@@ -37,6 +38,10 @@ class PodOnNode:
         Whether it is being deleted.
     run_id
         Label ``spark-app-selector``: its run's ``spark.app.id``.
+    executor_id
+        Label ``spark-exec-id``; "" for a driver.
+    node_uid
+        Of the node that it is on.
     """
 
     namespace: str
@@ -46,6 +51,8 @@ class PodOnNode:
     role: Role
     terminating: bool = False
     run_id: str = ""
+    executor_id: str = ""
+    node_uid: str = ""
 
 
 class Nodes:
@@ -67,8 +74,8 @@ class Nodes:
         """Keep new pods off a node."""
         self._client.request("PATCH", cluster_path("v1", "nodes", name), body={"spec": {"unschedulable": True}}, content_type=MERGE_PATCH)
 
-    def spark_pods(self, name: str) -> tuple[PodOnNode, ...]:
-        """Return the pods of SparkApplications on a node that may still run a container."""
+    def spark_pods(self, name: str, uid: str, namespaces: Iterable[str] = ("",)) -> tuple[PodOnNode, ...]:
+        """Return the pods of SparkApplications on a node that may still run a container; the namespace "" means everywhere."""
         query = {
             "labelSelector": f"spark-role in ({Role.DRIVER},{Role.EXECUTOR}),{_APP_LABEL}",
             "fieldSelector": f"spec.nodeName={name},{PodPhases.ALIVE}",
@@ -82,6 +89,11 @@ class Nodes:
                 role=Role(metadata["labels"]["spark-role"]),
                 terminating=bool(metadata.get("deletionTimestamp")),
                 run_id=metadata["labels"].get("spark-app-selector", ""),
+                executor_id=metadata["labels"].get("spark-exec-id", ""),
+                node_uid=uid,
             )
-            for metadata in metadata_of(self._client, cluster_path("v1", "pods"), query)
+            for namespace in namespaces
+            for metadata in metadata_of(
+                self._client, objects_path("v1", namespace, "pods") if namespace else cluster_path("v1", "pods"), query
+            )
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,11 +110,13 @@ class OwnObjects:
                 return
             query["continue"] = following
 
-    def labelled(self, selector: str) -> list[dict[str, Any]]:
-        """Return all objects of the cluster that a label selector names."""
-        path = cluster_path(f"{GROUP}/{VERSION}", self._resource.plural)
-        items: list[dict[str, Any]] = self._client.request("GET", path, query={"labelSelector": selector}).get("items") or []
-        return items
+    def labelled(self, selector: str, namespaces: Iterable[str] = ("",)) -> list[dict[str, Any]]:
+        """Return all objects that a label selector names; the namespace "" means everywhere."""
+        found: list[dict[str, Any]] = []
+        for namespace in namespaces:
+            path = self._path(namespace) if namespace else cluster_path(f"{GROUP}/{VERSION}", self._resource.plural)
+            found += self._client.request("GET", path, query={"labelSelector": selector}).get("items") or []
+        return found
 
     def create(self, body: Mapping[str, Any]) -> None:
         """Create an object, unless there is one of that name."""

@@ -212,7 +212,7 @@ class WatchCache:
 
 def _key(plural: str, body: Mapping[str, Any]) -> _Key:
     metadata = body["metadata"]
-    return plural, str(metadata["namespace"]), str(metadata["name"])
+    return plural, str(metadata.get("namespace", "")), str(metadata["name"])
 
 
 def _unpacked(packed: bytes) -> dict[str, Any]:

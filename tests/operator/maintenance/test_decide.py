@@ -58,3 +58,34 @@ def test_what_comes_back_is_named() -> None:
 
 def test_what_is_left_alone_is_named() -> None:
     assert decide([A1, B1], [], {("team", "a")}, at_once=1, now=NOW).left_alone == (B1,)
+
+
+ON_ONE, ON_OTHER = replace(A1, node_uid="one"), replace(A2, node_uid="other")
+DRIVER_ON_OTHER = replace(A_DRIVER, node_uid="other")
+RESTARTING = replace(RESTARTED, finished=False, succeeded=False, node_uid="other")
+
+
+@pytest.mark.parametrize(
+    ("pods", "attempts", "start", "stuck", "over"),
+    [
+        pytest.param([ON_ONE, DRIVER_ON_OTHER], [], {"a-driver"}, set(), False, id="a driver takes executors on another node along"),
+        pytest.param([ON_ONE], [RESTARTING], set(), set(), False, id="an executor waits while its driver leaves another node"),
+        pytest.param(
+            [ON_ONE], [replace(MOVING, node_uid="other", pod_uid="x")], {"a-exec-1"}, set(), False, id="both nodes of an application"
+        ),
+        pytest.param(
+            [replace(B1, node_uid="one")], [replace(MOVING, node_uid="gone")], set(), set(), False, id="the limit is the cluster's"
+        ),
+        pytest.param([replace(B1, node_uid="hurry")], [MOVING], {"b-exec-1"}, set(), False, id="no limit without time"),
+        pytest.param([DRIVER_ON_OTHER], [replace(RESTARTED, node_uid="one")], {"a-driver"}, set(), False, id="it came from another node"),
+        pytest.param([ON_ONE], [FAILED] * ATTEMPTS, set(), {"a-exec-1"}, True, id="tried in vain"),
+        pytest.param([replace(A1, node_uid="late")], [], set(), {"a-exec-1"}, True, id="too late to begin"),
+        pytest.param([replace(A1, node_uid="late")], [MOVING], set(), {"a-exec-1"}, True, id="too late, and it goes on"),
+        pytest.param([replace(B1, node_uid="late"), ON_OTHER], [], {"a-exec-2"}, {"b-exec-1"}, False, id="what is late is in nobody's way"),
+    ],
+)
+def test_several_nodes(pods: list[PodOnNode], attempts: list[Attempt], start: set[str], stuck: set[str], over: bool) -> None:
+    decision = decide(pods, attempts, OPTED, at_once=1, now=NOW, late={"late"}, urgent={"hurry"})
+    assert {pod.name for pod, _ in decision.start} == start
+    assert {pod.name for pod in decision.stuck} == stuck
+    assert decision.over == over

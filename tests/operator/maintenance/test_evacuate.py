@@ -3,15 +3,13 @@
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_drain_operator.maintenance.evacuate import Evacuation, main
+from spark_drain_operator.maintenance.evacuate import Command, main
 from spark_drain_operator.maintenance.objects import object_for
 from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState, kube_client
@@ -24,15 +22,6 @@ from tests.support.apiserver import DRAINS, ROOT, drain_body, service_account
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
-
-
-@pytest.fixture
-def node(world: World) -> Iterator[str]:
-    name = f"node-{uuid.uuid4().hex[:8]}"
-    world.client.request("POST", "/api/v1/nodes", body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
-    yield name
-    with suppress(ApiError):
-        world.client.request("DELETE", f"/api/v1/nodes/{name}")
 
 
 def evacuate(world: World, *arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -139,8 +128,8 @@ def test_a_drain_that_nobody_has_begun_in_time_never_begins(world: World, node: 
     """As where the operator is away, or the next run of a lost driver is on another node already."""
     world.run_application()
     world.application.bind_pods(node)
-    (pod,) = (pod for pod in Cluster.over(world.client).nodes.spark_pods(node) if pod.role == "driver")
-    spec = object_for(pod, "uid", 1, 600)["spec"]
+    (pod,) = (pod for pod in Cluster.over(world.client).nodes.spark_pods(node, "uid") if pod.role == "driver")
+    spec = object_for(pod, 1, 600)["spec"]
     assert spec["expirationSeconds"] == 600
     assert spec["runId"] == "spark-one"
 
@@ -217,7 +206,7 @@ class Away(KubeClient):
 def test_an_api_server_that_is_away_for_a_while_is_waited_for(world: World, node: str) -> None:
     client = Away.from_kubeconfig(str(world.server.kubeconfig))
     said: list[str] = []
-    assert Evacuation(Cluster.over(client), node, "uid", 1, said.append).run(60)
+    assert Command(Cluster.over(client), node, "uid", 1, said.append).run(60)
     client.close()
     assert [line.partition("; ")[2] for line in said] == ["it is asked again", "it is asked again", ""]
 

@@ -1,0 +1,86 @@
+"""Which nodes are to be cleared, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from spark_drain_operator.clock import later, read_time
+from spark_drain_operator.settings import NodeSettings
+
+__all__ = ["Clearing", "clearing_of", "marks_of"]
+
+_CORDONED = "node.kubernetes.io/unschedulable"
+"""Taint that Kubernetes gives a cordoned node, with the time."""
+_VALUE_IS_A_TIME = "ToBeDeletedByClusterAutoscaler"
+_YEAR_2000, _YEAR_3000 = 946_684_800, 32_503_680_000
+
+
+@dataclass(frozen=True)
+class Clearing:
+    """The intent that a node is clear by a time.
+
+    Parameters
+    ----------
+    node, uid
+        Which node.
+    until
+        When it must be clear.
+    since
+        When the clearing began; None where that is when the node is looked at first.
+    why
+        What has asked for it.
+    """
+
+    node: str
+    uid: str
+    until: datetime
+    since: datetime | None = None
+    why: str = ""
+
+    def seconds_left(self, now: datetime) -> int:
+        """Return how much time is left, at least 0."""
+        return max(0, int((self.until - now).total_seconds()))
+
+
+def marks_of(body: Mapping[str, Any], settings: NodeSettings) -> dict[str, tuple[datetime | None, int]]:
+    """Return by which marks a node is to be cleared: since when it has each where that is said, and how many seconds from then on."""
+    spec = body.get("spec") or {}
+    taints = spec.get("taints") or []
+    found: dict[str, tuple[datetime | None, int]] = {}
+    if spec.get("unschedulable"):
+        stated = next((read_time(taint.get("timeAdded")) for taint in taints if taint["key"] == _CORDONED), None)
+        found["cordoned"] = (stated, settings.cordon_seconds)
+    for taint in taints:
+        if taint["key"] in settings.taints:
+            found[taint["key"]] = (read_time(taint.get("timeAdded")) or _time_in_value(taint), settings.taints[taint["key"]])
+    return found
+
+
+def clearing_of(body: Mapping[str, Any], settings: NodeSettings, first_seen: Callable[[str], datetime]) -> Clearing | None:
+    """Return the intent that a node tells, None where it tells none; of several marks the one that leaves the least time.
+
+    Parameters
+    ----------
+    body
+        The node.
+    settings
+        Which taints, and how long a node has.
+    first_seen
+        Returns since when a mark is known that does not say it itself.
+    """
+    metadata = body["metadata"]
+    times = {name: (stated or first_seen(name), seconds) for name, (stated, seconds) in marks_of(body, settings).items()}
+    if not times:
+        return None
+    why, until = min(((name, later(since, seconds)) for name, (since, seconds) in times.items()), key=lambda item: item[1])
+    return Clearing(metadata["name"], metadata["uid"], until, min(since for since, _ in times.values()), why)
+
+
+def _time_in_value(taint: Mapping[str, Any]) -> datetime | None:
+    value = str(taint.get("value", ""))
+    if taint["key"] != _VALUE_IS_A_TIME or not value.isdecimal() or not _YEAR_2000 < int(value) < _YEAR_3000:
+        return None
+    return datetime.fromtimestamp(int(value), UTC)

@@ -1,0 +1,54 @@
+"""Nodes, and an operator of its own that watches them."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError
+
+from tests.operator.conftest import World
+from tests.operator.process import OperatorProcess, without_proxy
+from tests.operator.scripted_kubeflow import ScriptedApplication
+from tests.support.apiserver import ApiServer
+
+TAINT, SHORT = "example.com/going-away", "example.com/going-now"
+WATCH = ("--log-level", "DEBUG", "--node-watch", f"--node-taint={TAINT}=300", f"--node-taint={SHORT}=5", "--node-cordon-seconds", "600")
+
+
+@pytest.fixture
+def node(api_server: ApiServer) -> Iterator[str]:
+    name = f"node-{uuid.uuid4().hex[:8]}"
+    api_server.client.request("POST", "/api/v1/nodes", body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    yield name
+    with suppress(ApiError):
+        api_server.client.request("DELETE", f"/api/v1/nodes/{name}")
+
+
+@pytest.fixture
+def other_node(api_server: ApiServer, node: str) -> Iterator[str]:
+    name = f"other-{node}"
+    api_server.client.request("POST", "/api/v1/nodes", body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    yield name
+    with suppress(ApiError):
+        api_server.client.request("DELETE", f"/api/v1/nodes/{name}")
+
+
+@pytest.fixture
+def watching(api_server: ApiServer, namespace: str, tmp_path: Path) -> Iterator[World]:
+    """Return a world whose operator watches nodes, and makes budgets; it is not started yet."""
+    operator = OperatorProcess(without_proxy(api_server.environment()), namespace, tmp_path / "operator.log", *WATCH, "--node-budgets")
+    yield World(api_server, namespace, operator, ScriptedApplication(api_server.client, namespace))
+    if operator.running:
+        operator.kill()
+    assert "defect in the operator" not in operator.log(), operator.log()[-4000:]
+
+
+def cordon(world: World, node: str, *, on: bool = True) -> None:
+    world.client.request("PATCH", f"/api/v1/nodes/{node}", body={"spec": {"unschedulable": on}}, content_type=MERGE_PATCH)
+
+
+def taint(world: World, node: str, key: str) -> None:
+    taints = [{"key": key, "effect": "NoSchedule"}]
+    world.client.request("PATCH", f"/api/v1/nodes/{node}", body={"spec": {"taints": taints}}, content_type=MERGE_PATCH)
