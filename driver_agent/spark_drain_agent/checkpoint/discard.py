@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from spark_drain_agent.checkpoint.batch_ids import refuse_reuse
-from spark_drain_agent.checkpoint.fence import can_undo, never_fenced
+from spark_drain_agent.checkpoint.fence import can_undo, never_fenced, unfence_overtaken
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import copy_to_work, flush_committed
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
@@ -39,6 +39,7 @@ def discard_pending(files: CheckpointFiles, journal: Journal | None, *, accept_r
     """
     if journal is not None and journal.step is JournalStep.UNDOING:
         return finish_undo(files, journal)
+    unfence_overtaken(files, journal)
     if journal is None or journal.over or journal.being_undone or never_fenced(files, journal):
         raise NothingPendingError(f"{files.root}: no drain is under way, so no batch is pending")
     if journal.given_up:

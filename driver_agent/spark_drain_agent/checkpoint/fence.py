@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep
-from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
 from spark_drain_agent.milestones import reached
 
-__all__ = ["can_undo", "fence", "fence_line", "held", "is_fence", "never_fenced", "return_state", "set_fence"]
+__all__ = ["can_undo", "fence", "fence_line", "held", "is_fence", "never_fenced", "return_state", "set_fence", "unfence_overtaken"]
 
 _MARK = "FENCED_BY_SPARK_DRAIN"
 _SCHEMAS = "/_stateSchema/"
@@ -41,6 +41,18 @@ def set_fence(files: CheckpointFiles, journal: Journal) -> None:
 def never_fenced(files: CheckpointFiles, journal: Journal) -> bool:
     """Return whether a drain was only prepared: nothing was changed, and any Spark may have run further batches since."""
     return journal.step is JournalStep.PREPARED and not held(files)
+
+
+def unfence_overtaken(files: CheckpointFiles, journal: Journal | None) -> None:
+    """Leave a checkpoint as a drain that was only prepared where the query has planned a batch of its own in the place of the flush.
+
+    Spark 3.5 does that where the query waited for its lock, and was told to end because the store's answer to the fence was lost.
+    """
+    if journal is None or never_fenced(files, journal) or journal.step is not JournalStep.PREPARED:
+        return
+    planned = Checkpoint(files).find_offsets(journal.flush_batch_id)
+    if planned is not None and planned.watermark_ms != END_OF_TIME_MS:
+        Checkpoint(files).write_metadata(journal.metadata)
 
 
 def held(files: CheckpointFiles) -> bool:

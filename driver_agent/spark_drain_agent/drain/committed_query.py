@@ -10,7 +10,7 @@ from functools import partial
 from spark_drain_store import DrainOptions, DrainState, QueryReport
 
 from spark_drain_agent.checkpoint.complete import complete, prepare
-from spark_drain_agent.checkpoint.fence import is_fence, never_fenced
+from spark_drain_agent.checkpoint.fence import is_fence, never_fenced, unfence_overtaken
 from spark_drain_agent.checkpoint.flush import settle
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
@@ -201,6 +201,7 @@ class CommittedQuery:
         tracked, files = self._tracked, checkpoint.files
         if journal is None and is_fence(checkpoint.metadata):
             raise MalformedJournalError.missing(files.root)
+        unfence_overtaken(files, journal)
         if journal is None or journal.drain_id != self._drain_id or never_fenced(files, journal):
             if committed is None:
                 with marked(tracked.internals.context, tracked.local_properties()):

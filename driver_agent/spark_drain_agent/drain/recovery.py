@@ -12,7 +12,7 @@ from spark_drain_store.drains import read_reports
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.complete import complete
-from spark_drain_agent.checkpoint.fence import can_undo
+from spark_drain_agent.checkpoint.fence import can_undo, unfence_overtaken
 from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
 from spark_drain_agent.checkpoint.restore import restore
@@ -55,6 +55,7 @@ def end_interrupted_drain(tracked: TrackedQuery, forget_flush: Callable[[], None
         if journal.being_undone:
             restore(files, journal)
             return DrainState.WITHDRAWN
+        unfence_overtaken(files, journal)
         if can_undo(files, journal):
             LOG.info("%s: drain %s was interrupted before its flush and is no longer requested: undone", tracked.label, journal.drain_id)
             undo(files, journal)

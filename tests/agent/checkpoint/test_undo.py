@@ -15,6 +15,7 @@ from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_jour
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.restore import check_restorable, restore
 from spark_drain_agent.checkpoint.seed import lift_fence, seed
+from spark_drain_agent.checkpoint.undo import undo
 
 from tests.agent.checkpoint.test_steps import COMMIT, JOURNAL, OFFSETS, checkpoint
 from tests.agent.folder import files_in, killed_after
@@ -111,6 +112,20 @@ def test_a_flush_that_was_given_up_is_not_planned_anew(tmp_path: Path) -> None:
     give_up(files)
     with pytest.raises(NothingPendingError):
         give_up(files)
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_batch_that_the_query_has_planned_in_the_place_of_the_flush_stays(committed: bool, tmp_path: Path) -> None:
+    live = checkpoint(files_in(tmp_path), 7, 7)
+    fence(live.files, write_journal(live.files, CONTINUED))
+    live.files.write("offsets/8", OFFSETS)
+    if committed:
+        live.files.write("commits/8", COMMIT)
+    with pytest.raises(NothingPendingError, match="no batch is pending"):
+        give_up(live.files)
+    assert live.metadata == JOURNAL.metadata
+    undo(live.files, CONTINUED)
+    assert (live.newest_offsets, live.newest_commit) == (8, 8 if committed else 7)
 
 
 def test_state_that_was_moved_in_part_comes_back_where_renames_are_atomic_now(tmp_path: Path) -> None:
