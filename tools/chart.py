@@ -43,7 +43,8 @@ def check_rendered(helm: Path, chart: Path) -> str | None:
                 continue
             problems += [f"{variant}: {problem}" for problem in _described(manifests)]
             problems += [f"{variant}: {problem}" for problem in _refused(plane, "-f", "-", manifests=manifests)]
-        problems += [f"kustomize: {problem}" for problem in _refused(plane, "-k", str(chart.parents[1] / "kustomize/base"))]
+        for name in ("base", "node-watch"):
+            problems += [f"kustomize {name}: {problem}" for problem in _refused(plane, "-k", str(chart.parents[1] / "kustomize" / name))]
     return "\n".join(problems) or None
 
 

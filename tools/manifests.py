@@ -43,15 +43,31 @@ def definition(name: str) -> str:
     return (ROOT / "crds" / name).read_text()
 
 
-def operator() -> str:
-    """Return what the chart installs besides CustomResourceDefinitions, without Helm's own labels, for kustomize."""
+def _installed(*settings: str) -> list[dict[str, Any]]:
+    """Return what the chart installs besides CustomResourceDefinitions, without Helm's own labels."""
     helm = gobuild.build(gobuild.HELM) / "helm"
-    rendered = render(helm, _CHART, ("--set", "crds.enabled=false"))
+    rendered = render(helm, _CHART, ("--set", ",".join(("crds.enabled=false", *settings))))
     objects = [each for each in yaml.safe_load_all(rendered) if each]
     for each in objects:
         for name in _OF_HELM:
             each["metadata"]["labels"].pop(name, None)
-    return _WRITTEN.format("charts/spark-drain with its default values") + _dumped(*objects)
+    return objects
+
+
+def operator() -> str:
+    """Return the operator for kustomize."""
+    return _WRITTEN.format("charts/spark-drain with its default values") + _dumped(*_installed())
+
+
+def node_watch(*, added: bool) -> str:
+    """Return what the watch of nodes adds to the operator, or what it changes of it."""
+    before = {(each["kind"], each["metadata"]["name"]): each for each in _installed()}
+    found = []
+    for each in _installed("nodeWatch.enabled=true"):
+        known = before.get((each["kind"], each["metadata"]["name"]))
+        if (known is None) is added and known != each:
+            found.append(each)
+    return _WRITTEN.format("charts/spark-drain with nodeWatch.enabled") + _dumped(*found)
 
 
 def argocd_cm() -> str:
@@ -72,6 +88,8 @@ def argocd_cm() -> str:
 MANIFESTS: dict[Path, Callable[[], str]] = {
     **{_CHART / "files/crds" / name: partial(definition, name) for name in DEFINITIONS},
     ROOT / "kustomize/base/operator.yaml": operator,
+    ROOT / "kustomize/node-watch/rights.yaml": partial(node_watch, added=True),
+    ROOT / "kustomize/node-watch/operator.yaml": partial(node_watch, added=False),
     ARGOCD / "argocd-cm.yaml": argocd_cm,
     _CHART / "files/argocd-cm.yaml": argocd_cm,
 }

@@ -65,11 +65,12 @@ def _named(body: dict[str, Any]) -> tuple[str, str]:
     return body["kind"], body["metadata"]["name"]
 
 
-def test_kustomize_builds_what_the_chart_installs(helm: str) -> None:
+@pytest.mark.parametrize(("folder", "options"), [("base", ()), ("node-watch", NODES)])
+def test_kustomize_builds_what_the_chart_installs(helm: str, folder: str, options: tuple[str, ...]) -> None:
     kubectl = gobuild.build(gobuild.KUBE) / "kubectl"
-    done = subprocess.run([str(kubectl), "kustomize", str(ROOT / "kustomize/base")], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(kubectl), "kustomize", str(ROOT / "kustomize" / folder)], capture_output=True, text=True, check=True)
     built = [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document["kind"] != "Namespace"]
-    installed = rendered(helm)
+    installed = rendered(helm, *options)
     for each in (*built, *installed):
         each["metadata"].pop("annotations", None)
         each["metadata"]["labels"] = {}

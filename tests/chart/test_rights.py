@@ -9,11 +9,22 @@ from spark_drain_store import DrainState
 from spark_drain_store.kube_client import ApiError, KubeClient
 
 from tests.operator.conftest import World
+from tests.operator.maintenance.conftest import cordon
+from tests.operator.maintenance.test_budgets import await_budget, budgets
+from tests.operator.maintenance.test_watch import opted_in, said
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
-from tests.operator.scripted_kubeflow import ScriptedApplication
+from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
 from tests.support import chart
-from tests.support.apiserver import ApiServer, new_namespaces, service_account
+from tests.support.apiserver import (
+    DRAINS,
+    PLACEMENTS,
+    ApiServer,
+    drain_body,
+    new_namespaces,
+    placement_body,
+    service_account,
+)
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -51,6 +62,43 @@ def test_a_drain_with_nothing_but_the_granted_rights(
         agent_client.close()
     refused = [line for line in operator.log().splitlines() if "orbidden" in line]
     assert not [line for line in refused if " cannot " in line], "a right was missing; a namespace that is being deleted refuses as well"
+
+
+@pytest.mark.parametrize("scope", ["Cluster", "Namespaces"])
+def test_a_node_is_cleared_with_nothing_but_the_granted_rights(
+    api_server: ApiServer, namespace: str, node: str, tmp_path: Path, scope: str
+) -> None:
+    with chart.installed(api_server, namespace, rbac={"scope": scope}, watchNamespaces=[namespace], nodeWatch={"enabled": True}):
+        environment = without_proxy(api_server.environment()) | {
+            "KUBECONFIG": str(service_account(api_server, namespace, namespace, tmp_path))
+        }
+        operator = OperatorProcess(environment, namespace, tmp_path / "operator.log", "--node-watch", "--node-budgets")
+        world = World(api_server, namespace, operator, ScriptedApplication(api_server.client, namespace))
+        operator.start()
+        try:
+            agent = opted_in(world, node)
+            await_budget(world)
+            cordon(world, node)
+            notification = agent.await_notification()
+            with BackgroundKubeflow(world.application):
+                agent.drain(notification.drain_id)
+            said(world, "EvacuationSucceeded")
+            world.application.annotate(evacuate="false")
+            eventually(lambda: budgets(world) == [], what="the budget is removed")
+        finally:
+            operator.kill()
+        assert not [line for line in operator.log().splitlines() if "orbidden" in line and " cannot " in line], "a right was missing"
+
+
+def test_without_the_watch_of_nodes_the_operator_may_not_read_them(api_server: ApiServer, installed: str, tmp_path: Path) -> None:
+    client = KubeClient.from_kubeconfig(str(service_account(api_server, installed, installed, tmp_path)))
+    for path in ("/api/v1/nodes", f"/apis/policy/v1/namespaces/{installed}/poddisruptionbudgets"):
+        with pytest.raises(ApiError, match="403"):
+            client.request("GET", path)
+    for path, body in ((DRAINS, drain_body()), (PLACEMENTS, placement_body(executorId="1"))):
+        with pytest.raises(ApiError, match="403"):
+            client.request("POST", path.format(installed), body=body)
+    client.close()
 
 
 def test_a_namespace_without_rights_does_not_end_the_work_in_the_others(api_server: ApiServer, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -124,6 +124,27 @@ def new_namespaces(api_server: ApiServer, count: int) -> Iterator[list[str]]:
 @pytest.fixture
 def namespace(api_server: ApiServer) -> Iterator[str]:
     with new_namespaces(api_server, 1) as (name,):
+        yield name
+
+
+@contextmanager
+def _new_node(api_server: ApiServer) -> Iterator[str]:
+    name = f"node-{uuid.uuid4().hex[:8]}"
+    api_server.client.request("POST", "/api/v1/nodes", body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    yield name
+    with suppress(ApiError):
+        api_server.client.request("DELETE", f"/api/v1/nodes/{name}")
+
+
+@pytest.fixture
+def node(api_server: ApiServer) -> Iterator[str]:
+    with _new_node(api_server) as name:
+        yield name
+
+
+@pytest.fixture
+def other_node(api_server: ApiServer) -> Iterator[str]:
+    with _new_node(api_server) as name:
         yield name
 
 

@@ -12,6 +12,29 @@ from tests.support.waiting import eventually
 PROTECTED = {"metadata": {"annotations": {"sparkdrain.io/protect": "true"}}}
 
 
+_FROZEN = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: {namespace}}}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{{apiGroups: [{group}], apiVersions: [{version}], operations: [{operation}], resources: ["*"]}}]
+  matchConditions: [{{name: there, expression: "request.namespace == '{namespace}'"}}]
+  validations: [{{expression: "false", message: "change freeze"}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: {namespace}}}
+spec: {{policyName: {namespace}, validationActions: [Deny]}}
+"""
+
+
+def freeze(namespace: str, operation: str, group: str, version: str) -> str:
+    """Return a policy that refuses an operation in a namespace, of the namespace's name."""
+    return _FROZEN.format(namespace=namespace, operation=operation, group=group, version=version)
+
+
 def refused(client: KubeClient, method: str, path: str, body: dict[str, Any] | None = None, *, dry_run: bool = False) -> str:
     """Return what the policy says, "" where the request is granted."""
     content_type = MERGE_PATCH if method == "PATCH" else "application/json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -101,7 +102,7 @@ class BudgetKeeper:
     namespaces
         Returns where to look; the namespace "" means everywhere.
     tell
-        Takes why an application has no budget.
+        Takes why an application has not the budget that it should have.
     """
 
     def __init__(self, cluster: Cluster, *, wanted: bool, namespaces: Callable[[], Iterable[str]], tell: Callable[[Told], None]) -> None:
@@ -129,14 +130,20 @@ class BudgetKeeper:
             state = (frozenset(self._opted), frozenset(stuck))
         if state == self._kept and time.monotonic() < self._due:
             return
-        self._kept = None
+        self._kept, refused = None, False
         budgets = self._cluster.budgets.all(self._namespaces())
         own = {_owner(budget): budget for budget in budgets if _owner(budget)[1]}
         for application in state[0] | own.keys():
             others = [budget for budget in budgets if not _owner(budget)[1] and budget["metadata"]["namespace"] == application[0]]
             mine = [pod for pod in state[1] if (pod.namespace, pod.application) == application]
-            self._keep_one(application, own.get(application), others, mine)
-        self._kept, self._due = state, time.monotonic() + _AGAIN_SECONDS
+            try:
+                self._keep_one(application, own.get(application), others, mine)
+            except ApiError as error:  # a namespace that refuses does not hold up the others
+                refused = True
+                self._say(application, f"its PodDisruptionBudget could not be written: {error}")
+        # Those that nobody wants any more are looked for until they are gone, and never again.
+        self._due = time.monotonic() + _AGAIN_SECONDS if self._wanted or refused else math.inf
+        self._kept = None if refused else state
 
     def _keep_one(
         self, key: _Application, own: Mapping[str, Any] | None, others: Sequence[Mapping[str, Any]], stuck: Sequence[PodOnNode]
@@ -145,6 +152,7 @@ class BudgetKeeper:
         if body is None:  # the budget goes with it
             with self._lock:
                 self._opted.discard(key)
+            self._told = {told for told in self._told if told[0] != key}
             return
         budget = budget_of(body, stuck) if self._wanted and opted_in(body) else None
         rival = next((other["metadata"]["name"] for other in others if selects(other, body)), "") if budget is not None else ""
@@ -156,17 +164,14 @@ class BudgetKeeper:
                     key, f"PodDisruptionBudget {rival} holds for its pods: no other one is made, since Kubernetes allows one for each pod"
                 )
         elif own is None:
-            try:
-                self._cluster.budgets.create(budget)
-            except ApiError as error:
-                self._say(key, f"its PodDisruptionBudget could not be made, evictions of its pods do not wait: {error}")
+            self._cluster.budgets.create(budget)
         elif own["spec"].get("selector") != budget["spec"]["selector"]:
             self._cluster.budgets.select(own, budget["spec"]["selector"])
 
     def _say(self, key: _Application, message: str) -> None:
         if (key, message) not in self._told:
             self._told.add((key, message))
-            self._tell(Told(*key, "EvictionsDoNotWait", message, warning=True))
+            self._tell(Told(*key, "BudgetProblem", message, warning=True))
 
 
 def _owner(budget: Mapping[str, Any]) -> _Application:

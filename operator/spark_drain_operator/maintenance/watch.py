@@ -50,6 +50,7 @@ class NodeWatch:
         self._seen: dict[tuple[str, str], datetime] = {}
         self._begun: dict[str, datetime] | None = None
         self._marks: dict[str, object] = {}
+        self._problem = ""
         nodes = Collection("v1", "nodes", holds=lambda body: bool(marks_of(body, settings)))
         self.informer = Informer(cluster.client, cluster.cache, nodes, "", self._changed)
         self.thread = Periodic("nodes", self._look_and_wait)
@@ -70,11 +71,14 @@ class NodeWatch:
         try:
             waits = self._look()
         except (ApiError, ApiUnavailableError) as error:
-            _log.warning("nodes could not be looked at: %s; again in %g s", error, _AFTER_A_FAILURE)
+            if str(error) != self._problem:
+                _log.warning("nodes could not be looked at: %s; again in %g s", error, _AFTER_A_FAILURE)
+            self._problem = str(error)
             return _AFTER_A_FAILURE
         except Exception:
             _log.exception("nodes: defect in the operator")
             return _IDLE_SECONDS
+        self._problem = ""
         return max(_POLL_SECONDS if waits else _IDLE_SECONDS, _SHARE * (time.monotonic() - began))
 
     def _look(self) -> bool:

@@ -1,12 +1,10 @@
-"""Nodes, and an operator of its own that watches them."""
+"""An operator of its own that watches nodes."""
 
-import uuid
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from spark_drain_store.kube_client import MERGE_PATCH, ApiError
+from spark_drain_store.kube_client import MERGE_PATCH
 
 from tests.operator.conftest import World
 from tests.operator.process import OperatorProcess, without_proxy
@@ -15,24 +13,6 @@ from tests.support.apiserver import ApiServer
 
 TAINT, SHORT = "example.com/going-away", "example.com/going-now"
 WATCH = ("--log-level", "DEBUG", "--node-watch", f"--node-taint={TAINT}=300", f"--node-taint={SHORT}=5", "--node-cordon-seconds", "600")
-
-
-@pytest.fixture
-def node(api_server: ApiServer) -> Iterator[str]:
-    name = f"node-{uuid.uuid4().hex[:8]}"
-    api_server.client.request("POST", "/api/v1/nodes", body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
-    yield name
-    with suppress(ApiError):
-        api_server.client.request("DELETE", f"/api/v1/nodes/{name}")
-
-
-@pytest.fixture
-def other_node(api_server: ApiServer, node: str) -> Iterator[str]:
-    name = f"other-{node}"
-    api_server.client.request("POST", "/api/v1/nodes", body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
-    yield name
-    with suppress(ApiError):
-        api_server.client.request("DELETE", f"/api/v1/nodes/{name}")
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from tests.operator.kinds.placement.conftest import placement_agent
 from tests.operator.maintenance.conftest import SHORT, WATCH, cordon, taint
 from tests.operator.maintenance.test_watch import opted_in, placements, said
 from tests.operator.process import OperatorProcess, without_proxy
-from tests.operator.scripted_kubeflow import BackgroundKubeflow, application_body
-from tests.support.apiserver import ROOT
+from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication, application_body
+from tests.support.apiserver import ROOT, ApiServer, new_namespaces
+from tests.support.policies import freeze, refused
 from tests.support.waiting import eventually
 
 APPLICATION = application_body("a", driver={"labels": {"team": "data"}})
@@ -166,6 +167,34 @@ def test_there_is_no_second_budget_beside_one_of_the_user(watching: World, node:
     watching.server.run_kubectl("apply", "-n", watching.namespace, "-f", "-", text=mine)
     cordon(watching, node)
     agent.report(agent.await_notification().drain_id, DrainState.ACKNOWLEDGED)
-    assert "PodDisruptionBudget app-not-evicted holds for its pods" in said(watching, "EvictionsDoNotWait")
+    assert "PodDisruptionBudget app-not-evicted holds for its pods" in said(watching, "BudgetProblem")
     assert budgets(watching) == []
     assert not evict(watching, "app-driver")
+
+
+@pytest.mark.apiserver
+def test_a_namespace_that_refuses_does_not_hold_up_the_others(api_server: ApiServer, tmp_path: Path) -> None:
+    with new_namespaces(api_server, 2) as names:
+        refusing, willing = sorted(names)
+        log = tmp_path / "operator.log"
+        operator = OperatorProcess(without_proxy(api_server.environment()), ",".join(names), log, *WATCH, "--node-budgets")
+        worlds = [World(api_server, name, operator, ScriptedApplication(api_server.client, name)) for name in (refusing, willing)]
+        for world in worlds:
+            world.application.create()
+            world.application.annotate(evacuate="true")
+        operator.start()
+        for world in worlds:
+            await_budget(world)
+        policy = freeze(refusing, "DELETE", "policy", "v1")
+        api_server.run_kubectl("apply", "-f", "-", text=policy)
+        try:
+            path = f"/apis/policy/v1/namespaces/{refusing}/poddisruptionbudgets/app-evictions-wait"
+            eventually(lambda: "change freeze" in refused(api_server.client, "DELETE", path, dry_run=True), what="the policy is in force")
+            for world in worlds:
+                world.application.annotate(evacuate="false")
+            eventually(lambda: budgets(worlds[1]) == [], what="the other one is removed")
+            assert "change freeze" in said(worlds[0], "BudgetProblem")
+        finally:
+            api_server.run_kubectl("delete", "-f", "-", text=policy)
+        eventually(lambda: budgets(worlds[0]) == [], what="it is tried again")
+        assert operator.stop() == 0

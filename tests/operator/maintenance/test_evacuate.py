@@ -19,6 +19,7 @@ from tests.operator.conftest import World
 from tests.operator.process import without_proxy
 from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
 from tests.support.apiserver import DRAINS, ROOT, drain_body, service_account
+from tests.support.policies import freeze
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -134,24 +135,6 @@ def test_a_drain_that_nobody_has_begun_in_time_never_begins(world: World, node: 
     assert spec["runId"] == "spark-one"
 
 
-FROZEN = """
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {{name: {name}}}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules: [{{apiGroups: [sparkdrain.io], apiVersions: [v1alpha1], operations: [CREATE], resources: ["*"]}}]
-  matchConditions: [{{name: there, expression: "request.namespace == '{name}'"}}]
-  validations: [{{expression: "false", message: "change freeze"}}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {{name: {name}}}
-spec: {{policyName: {name}, validationActions: [Deny]}}
-"""
-
-
 def test_a_namespace_that_refuses_does_not_hold_up_the_others(world: World, node: str, namespace: str) -> None:
     agent = world.run_application()
     refusing = ScriptedApplication(world.client, namespace)
@@ -159,7 +142,7 @@ def test_a_namespace_that_refuses_does_not_hold_up_the_others(world: World, node
     for application in (world.application, refusing):
         application.bind_pods(node)
         application.annotate(evacuate="true")
-    policy = FROZEN.format(name=namespace)
+    policy = freeze(namespace, "CREATE", "sparkdrain.io", "v1alpha1")
     world.server.run_kubectl("apply", "-f", "-", text=policy)
 
     def refuses() -> bool:
