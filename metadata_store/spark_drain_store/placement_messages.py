@@ -29,6 +29,8 @@ DEFAULT_EXPIRY_SECONDS: Final = 300
 MAX_EXPIRY_SECONDS: Final = 86_400
 
 _SHOWN: Final = 80
+_STANDBY: Final = "STANDBY"
+"""Samza's name of a node with a standby container."""
 _EXECUTOR_ID = re.compile(r"[1-9][0-9]{0,17}")
 _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -117,6 +119,11 @@ class PlacementRequest:
                 raise UnsupportedDestinationError(
                     f"destinationHost {self.destination_host!r} cannot be joined with a nodeSelector: give one of them, or ANY_OTHER"
                 )
+        elif self.destination_host == _STANDBY:
+            raise UnsupportedDestinationError(
+                f"destinationHost {_STANDBY}: Spark has no standby executors; with {Destination.ANY_OTHER} a new one is there before the old "
+                "one goes"
+            )
         elif self.destination_host not in [str(item) for item in Destination] and not _NODE_NAME.fullmatch(self.destination_host):
             raise UnsupportedDestinationError(
                 f"destinationHost must be the name of a node or one of {', '.join(Destination)}, not {self.destination_host!r}"

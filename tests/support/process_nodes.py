@@ -7,6 +7,7 @@ kubelet does, and it is ended when the pod is deleted.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -96,6 +97,10 @@ class ProcessNodes:
     def kill(self, pod: str) -> None:
         """Kill a pod's process, as the kernel does when its memory is at an end."""
         self._processes[self._uids[pod]].kill()
+
+    def freeze(self, pod: str) -> None:
+        """Let a pod's process run no further, as a node does that is out of memory."""
+        self._processes[self._uids[pod]].send_signal(signal.SIGSTOP)
 
     def _serve(self) -> None:
         beat = time.monotonic()

@@ -24,6 +24,7 @@ SEEN = Seen(
         ({"destination_host": "LAST_SEEN"}, {}, ""),
         ({"run_id": "spark-1"}, {}, ""),
         ({"destination_host": ""}, {}, "destinationHost must be"),
+        ({"destination_host": "STANDBY"}, {}, "Spark has no standby executors"),
         ({"run_id": "spark-0"}, {}, "meant for run spark-0, and run spark-1 has taken its place"),
         ({"withdrawn": True}, {}, "withdrawn before it was begun"),
         ({}, {"unsupported": "dynamic allocation"}, "cannot be replaced one by one: dynamic allocation"),

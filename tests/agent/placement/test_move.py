@@ -246,6 +246,24 @@ class TestObstacles:
         response = placed.reaches(placement_id, SUCCEEDED)
         assert response.node == other(node)
 
+    def test_an_executor_that_does_not_answer(self, placed: Placed, two: dict[str, str]) -> None:
+        executor, node = sorted(two.items())[0]
+        placed.nodes.freeze(placed.pods()[executor]["metadata"]["name"])
+        response = placed.reaches(placed.request(executor, other(node)), SUCCEEDED)
+        assert response.node == other(node)
+        assert executor not in placed.alone()
+
+    def test_the_destination_goes_away(self, placed: Placed, two: dict[str, str]) -> None:
+        executor, node = sorted(two.items())[0]
+        with placed.nodes.starting_nothing(other(node)):
+            placement_id = placed.request(executor, other(node))
+            new = eventually(lambda: placed.reaches(placement_id, IN_PROGRESS).new_executor_id, "a pod is asked for")
+            eventually(lambda: placed.pods()[new]["spec"].get("nodeName"), "it is bound")
+            placed.client.request("DELETE", f"/api/v1/namespaces/{placed.namespace}/pods/{placed.pods()[new]['metadata']['name']}")
+            response = placed.reaches(placement_id, FAILED)
+        assert "has ended before it was there" in response.message
+        assert placed.alone() == two
+
     def test_a_cordoned_node(self, placed: Placed, two: dict[str, str]) -> None:
         executor, node = sorted(two.items())[0]
         placed.nodes.cordon(other(node))
