@@ -121,8 +121,8 @@ class PlacementRequest:
                 )
         elif self.destination_host == _STANDBY:
             raise UnsupportedDestinationError(
-                f"destinationHost {_STANDBY}: Spark has no standby executors; with {Destination.ANY_OTHER} a new one is there before the old "
-                "one goes"
+                f"destinationHost {_STANDBY}: Spark has no standby executors; with {Destination.ANY_OTHER} a new one is there before the "
+                "old one goes"
             )
         elif self.destination_host not in [str(item) for item in Destination] and not _NODE_NAME.fullmatch(self.destination_host):
             raise UnsupportedDestinationError(
