@@ -20,8 +20,6 @@ __all__ = ["BUDGET_LABEL", "BudgetKeeper", "budget_of", "selects"]
 
 BUDGET_LABEL = f"{GROUP}/evictions-wait"
 """Label of the operator's own budgets; the value is the application's name."""
-_NEVER = 1_000_000
-"""So many pods no application has. Kubernetes takes no percentage for pods that no workload controller owns."""
 _AGAIN_SECONDS = 30.0
 _Application = tuple[str, str]
 
@@ -55,7 +53,7 @@ def budget_of(application: Mapping[str, Any], stuck: Iterable[PodOnNode]) -> dic
             "ownerReferences": [owner],
         },
         "spec": {
-            "minAvailable": _NEVER,
+            "maxUnavailable": 0,
             "selector": {"matchLabels": {APP_LABEL: metadata["name"]}, "matchExpressions": chosen},
         },
     }

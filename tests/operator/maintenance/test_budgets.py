@@ -68,6 +68,13 @@ def budgets(world: World) -> list[str]:
     return list(selectors(world))
 
 
+def counted(world: World) -> dict[str, Any]:
+    """Return the status of the budget once Kubernetes' controller has written one."""
+    path = f"/apis/policy/v1/namespaces/{world.namespace}/poddisruptionbudgets/app-evictions-wait"
+    status: dict[str, Any] = world.client.request("GET", path).get("status") or {}
+    return status if status.get("conditions") else {}
+
+
 def await_budget(world: World) -> None:
     eventually(lambda: budgets(world) == ["app-evictions-wait"], what="the budget")
 
@@ -89,6 +96,9 @@ def test_an_eviction_waits_until_the_driver_has_left(watching: World, node: str)
     agent = opted_in(watching, node)
     watching.operator.start()
     await_budget(watching)
+    assert not evict(watching, "app-driver")
+    status = eventually(lambda: counted(watching), what="Kubernetes has looked at the budget")
+    assert status.get("desiredHealthy", 0) <= status.get("currentHealthy", 0), "or an alert of the usual rules fires"
     assert not evict(watching, "app-driver")
     cordon(watching, node)
     notification = agent.await_notification()
