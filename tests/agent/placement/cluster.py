@@ -117,14 +117,14 @@ class Placed:
         return application if application.exists else application.create()
 
     @contextmanager
-    def operated(self) -> Iterator[None]:
-        """Run an operator, and have the driver's pod and SparkApplication that it looks at, while the block lasts."""
+    def operated(self, *options: str) -> Iterator[None]:
+        """Run an operator with these options, and have the driver's pod and SparkApplication that it looks at, while the block lasts."""
         application = self.application
         application.submit(self.run_id)
         application.run_pod(f"{APPLICATION}-driver")
         application.set_state("RUNNING")
         log = self.base / f"operator-{time.monotonic_ns()}.log"
-        operator = OperatorProcess(without_proxy(self.server.environment()), self.namespace, log)
+        operator = OperatorProcess(without_proxy(self.server.environment()), self.namespace, log, *options)
         operator.start()
         try:
             yield

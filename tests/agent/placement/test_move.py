@@ -103,6 +103,26 @@ def test_a_node_is_cleared_of_executors(placed: Placed, two: dict[str, str]) -> 
     placed.check_ledger()
 
 
+def test_a_node_that_is_drained_is_cleared_by_the_operator(placed: Placed, two: dict[str, str]) -> None:
+    """With the watch of nodes `kubectl drain` alone is enough: it waits until others have taken the place of the executors."""
+    node = two[min(two)]
+    placed.application.annotate(evacuate="true")
+    drain = ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=300s"]  # no driver pod owns them here
+    budgets = f"/apis/policy/v1/namespaces/{placed.namespace}/poddisruptionbudgets"
+    try:
+        with placed.operated("--node-watch", "--node-budgets"), placed.load():
+            eventually(lambda: placed.client.request("GET", budgets)["items"], "the budget")
+            placed.server.run_kubectl(*drain)
+            after = placed.alone()
+            placed.application.annotate(evacuate="false")
+            eventually(lambda: not placed.client.request("GET", budgets)["items"], "the budget is removed")
+    finally:
+        placed.nodes.cordon(node, on=False)
+    assert set(after.values()) == {other(node)}
+    assert placed.fewest == 2
+    placed.check_ledger()
+
+
 def test_queueing_of_consecutive_actions(placed: Placed, two: dict[str, str]) -> None:
     """One at a time, in the order of their times; a restart in place is a move to the same node."""
     first, second = sorted(two)
