@@ -80,6 +80,11 @@ class World:
     def delete_drain(self, name: str = "drain") -> None:
         self.client.request("DELETE", f"{DRAINS.format(self.namespace)}/{name}")
 
+    def lose_drain(self, name: str = "drain") -> None:
+        """Delete it whatever holds it."""
+        self.patch_drain(name, metadata={"finalizers": None})
+        self.delete_drain(name)
+
     @property
     def requests(self) -> list[str]:
         """The requests of the operator, watches aside, as its own log tells them."""

@@ -1,5 +1,6 @@
-"""Two operators for a moment, as where a node is cut off: one stands still between two reads, and the other goes on."""
+"""Two operators for a moment, as where a node is cut off: one stands still between two requests, and the other goes on."""
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -24,13 +25,13 @@ pytestmark = pytest.mark.apiserver
 
 
 class LateClient(KubeClient):
-    """Something happens before one of its reads."""
+    """Something happens before one of its requests."""
 
     part = ""
     meanwhile: Callable[[], None] | None = None
 
     def request(self, method: str, path: str, **details: Any) -> dict[str, Any]:
-        if self.meanwhile is not None and self.part in path:
+        if self.meanwhile is not None and re.search(self.part, f"{method} {path} {details}"):
             happens, self.meanwhile = self.meanwhile, None
             happens()
         return super().request(method, path, **details)
@@ -57,7 +58,7 @@ class Two:
             self._first.reconcile(*self._key)
 
     def late_look(self, part: str, meanwhile: Callable[[], None]) -> None:
-        """Let the second one do a pass in which something happens before it reads a part of the API."""
+        """Let the second one do a pass in which something happens before the first request that a pattern finds."""
         assert isinstance(self._late, LateClient)
         self._late.part, self._late.meanwhile = part, meanwhile
         with suppress(ApiError, StoreError):
@@ -117,4 +118,28 @@ def test_a_placement_that_was_cancelled_is_not_asked_for(api_server: ApiServer, 
 
     two.late_look("/configmaps", it_is_cancelled)
     assert running.placement()["status"]["phase"] == "Cancelled"
+    assert not running.agent.placements().requests
+
+
+WRITES_THE_REQUEST = "POST .*agent-requests"
+
+
+def test_a_drain_that_goes_while_its_request_is_written_leaves_none(api_server: ApiServer, namespace: str) -> None:
+    two = Two(api_server, namespace, DrainKind, "drain")
+    agent = two.world.run_application()
+    two.world.create_drain()
+
+    two.late_look(WRITES_THE_REQUEST, two.world.lose_drain)
+    assert two.world.drain_is_gone()
+    assert agent.notifications() == {}
+
+
+def test_a_placement_that_goes_while_its_request_is_written_leaves_none(api_server: ApiServer, namespace: str) -> None:
+    two = Two(api_server, namespace, PlacementKind, "placement")
+    two.world.run_application()
+    running = PlacementWorld(two.world, placement_agent(two.world))
+    running.create()
+
+    two.late_look(WRITES_THE_REQUEST, running.lose)
+    assert running.is_gone()
     assert not running.agent.placements().requests

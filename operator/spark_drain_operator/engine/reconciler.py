@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -34,7 +35,11 @@ _log = logging.getLogger(__name__)
 
 
 class Reconciler(Generic[SpecT, StatusT, PassT]):
-    """Brings the objects of one kind forward; keeps nothing in memory between two passes that decides anything.
+    """Brings the objects of one kind forward.
+
+    Nothing that is kept in memory between two passes decides anything of an object that is there. Of those that are being carried out it is
+    kept that something may have been written for them: the API server may answer that it has stored the finalizer, and delete the object
+    all the same, where both requests come in the same moment; so may a person who removes the finalizer.
 
     Parameters
     ----------
@@ -50,6 +55,11 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         self._objects = cluster.objects(kind.resource)
         self._failed: set[tuple[str, str]] = set()
         self._written: dict[str, float] = {}
+        self._held: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def may_have_left(self, namespace: str, name: str) -> bool:
+        """Whether something may have been written for an object that has not been removed yet."""
+        return (namespace, name) in self._held
 
     def reconcile(self, namespace: str, name: str) -> float | None:
         """Do one pass; return after how many seconds the next one is due, or None.
@@ -72,8 +82,11 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
 
     def _look(self, namespace: str, name: str) -> float | None:
         body = self._objects.get(namespace, name)
+        self._remove_of_gone(namespace, name, None if body is None else body["metadata"]["uid"])
         if body is None:
             return None
+        if self._objects.holds_finalizer(body):
+            self._hold(body)
         if body["metadata"].get("deletionTimestamp") and self._objects.holds_finalizer(body) and self._must_go_now(body):
             self._let_go(body)
             return None
@@ -87,7 +100,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         except InvalidSpecError as error:
             return self._unreadable(body, status, str(error))
         if status.outcome is not None:
-            self._kind.forget(body)
+            self._remove(body)
             return self._write(body, status, status.outcome, removed=True)
         rejected = None if self._kind.was_begun(status) else self._restored(body) or self._kind.inadmissible(spec)
         if rejected is not None:
@@ -152,6 +165,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             if held is None:
                 return None
             body = held
+            self._hold(body)
             self._written[str(body["metadata"]["uid"])] = time.monotonic()
             self._kind.stored(current, body)
         outcome = self._go_through(current)
@@ -171,7 +185,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             if not self._kind.begun(current):
                 return self._write(body, status, ending)
             if self._kind.settled(current, ending):
-                self._kind.forget(body)
+                self._remove(body)
                 return self._write(body, status, ending, removed=True)
             # Decided first, carried out in the next pass: a restart in between must not begin again.
             status.outcome = ending
@@ -218,12 +232,19 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         return self._after_the_end(stored, status, removed=removed)
 
     def _store(self, body: dict[str, Any], status: StatusT) -> dict[str, Any] | None:
-        """Write the status where it differs, and tell its Events; return the object as it is then, None where it is gone."""
+        """Write the status where it differs, and tell its Events; return the object as it is then, None where it is gone.
+
+        Raises
+        ------
+        ApiError, StoreError
+            Also where it is gone, and what was written for it could not be removed: that is tried again.
+        """
         before, wanted = self._kind.read_status(body, status.now), status.as_object()
         if wanted == body.get("status"):
             return body
         written = self._objects.write_status(body, wanted)
         if written is None:
+            self._remove_of_gone(body["metadata"]["namespace"], body["metadata"]["name"], None)
             return None
         self._written[str(body["metadata"]["uid"])] = time.monotonic()
         for event in self._kind.events(before, status):
@@ -237,6 +258,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             if not removed and not self._forgotten(body) and not self._may_go(body, status):
                 return _REMOVE_AGAIN_SECONDS
             released = self._objects.set_finalizer(body, present=False)
+            self._held.pop(_key(body), None)
             if released is None:
                 return None
             body = released
@@ -266,12 +288,34 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
         """Remove what was written for the object, where that is possible at once, and the finalizer."""
         self._forgotten(body)
         self._objects.set_finalizer(body, present=False)
+        self._held.pop(_key(body), None)
 
     def _forgotten(self, body: dict[str, Any]) -> bool:
         """Remove what was written for the object; return whether that was possible."""
         try:
-            self._kind.forget(body)
+            self._remove(body)
         except (StoreError, ApiError) as error:
             _log.warning("%s: what was written for it could not be removed: %s", body["metadata"]["name"], error)
             return False
         return True
+
+    def _hold(self, body: dict[str, Any]) -> None:
+        names = {name: body["metadata"][name] for name in ("namespace", "name", "uid")}
+        self._held[_key(body)] = {"metadata": names, "spec": body["spec"]}
+
+    def _remove(self, body: dict[str, Any]) -> None:
+        """Remove what was written for the object."""
+        self._kind.forget(body)
+        self._held.pop(_key(body), None)
+
+    def _remove_of_gone(self, namespace: str, name: str, there: str | None) -> None:
+        """Remove what was written for the object of that name, where another uid is there now, or none."""
+        held = self._held.get((namespace, name))
+        if held is not None and held["metadata"]["uid"] != there:
+            self._remove(held)
+            self._written.pop(str(held["metadata"]["uid"]), None)
+            _log.warning("%s/%s: it is gone before its end; what was written for it was removed", namespace, name)
+
+
+def _key(body: Mapping[str, Any]) -> tuple[str, str]:
+    return body["metadata"]["namespace"], body["metadata"]["name"]

@@ -55,6 +55,7 @@ def register(
     *,
     workers: Workers,
     unserved: Callable[[], str],
+    may_have_left: Callable[[ObjectKey], bool],
 ) -> None:
     """Register all handlers.
 
@@ -74,6 +75,8 @@ def register(
         Started and stopped with the operator.
     unserved
         Says what the operator may not read or watch, or "".
+    may_have_left
+        Whether something may have been written for an object that has not been removed yet.
     """
 
     @kopf.on.startup(registry=registry)
@@ -104,11 +107,17 @@ def register(
         return found
 
     for resource in resources:
-        _register_own(registry, resource, watched, cache, queue)
+        _register_own(registry, resource, watched, cache, queue, may_have_left=may_have_left)
 
 
 def _register_own(
-    registry: kopf.OperatorRegistry, resource: Resource, watched: Watched, cache: WatchCache, queue: DelayedQueue[ObjectKey]
+    registry: kopf.OperatorRegistry,
+    resource: Resource,
+    watched: Watched,
+    cache: WatchCache,
+    queue: DelayedQueue[ObjectKey],
+    *,
+    may_have_left: Callable[[ObjectKey], bool],
 ) -> None:
     @kopf.on.event(GROUP, VERSION, resource.plural, registry=registry)
     def own_seen(type: str, event: Mapping[str, Any], body: kopf.Body, namespace: str | None, name: str, **_: Any) -> None:
@@ -119,6 +128,8 @@ def _register_own(
             cache.put(resource.plural, event["object"])
         if type == "DELETED":
             watched.forget(key)
+            if may_have_left(key):
+                queue.add(key)
             return
         if is_finished(body):
             watched.forget(key)

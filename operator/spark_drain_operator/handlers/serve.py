@@ -60,12 +60,17 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     def tell(key: ObjectKey, problem: str) -> None:
         reconcilers[key.kind].tell_failure(key.namespace, key.name, problem)
 
+    def may_have_left(key: ObjectKey) -> bool:
+        return reconcilers[key.kind].may_have_left(key.namespace, key.name)
+
     workers = Workers(queue, reconcile, settings.workers, tell)
     access = Access(cluster.client, resources, settings.namespaces)
     await asyncio.to_thread(access.await_first)
     registry = kopf.OperatorRegistry()
     register_login(registry)
-    register(registry, resources, watched, cluster.cache, queue, workers=workers, unserved=lambda: access.found)
+    register(
+        registry, resources, watched, cluster.cache, queue, workers=workers, unserved=lambda: access.found, may_have_left=may_have_left
+    )
     namespaces = settings.namespaces or ("",)
     for resource in resources:
         cluster.cache.watch(resource.collection)

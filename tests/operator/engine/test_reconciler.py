@@ -58,9 +58,11 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
     word: bool = False
     sent: bool = False
     forgotten: list[str] = field(default_factory=list)
+    uids: list[str] = field(default_factory=list)
     patience_over: bool = False
     had_begun: bool = False
     refuses_to_forget: bool = False
+    meanwhile: Callable[[], None] | None = None
 
     resource = Resource("PipelineDrain", "pipelinedrains", f"{GROUP}/errand", ())
     rejected = Phase.REFUSED
@@ -94,6 +96,8 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
 
     def send(self, _: ErrandStatus) -> Outcome:
         self.sent = True
+        if self.meanwhile is not None:
+            self.meanwhile()
         return DONE if self.word else Waiting(7.0, "waiting for a word")
 
     def was_begun(self, status: ErrandStatus) -> bool:
@@ -118,6 +122,7 @@ class Errands(Kind[ErrandSpec, ErrandStatus, ErrandStatus]):
         if self.refuses_to_forget:
             raise ApiError(403, "Forbidden", "not yours")
         self.forgotten.append(body["metadata"]["name"])
+        self.uids.append(body["metadata"]["uid"])
 
     def conclude(self, status: ErrandStatus, ending: Ending) -> None:
         pass
@@ -160,6 +165,11 @@ class Desk:
         query = {"fieldSelector": "involvedObject.name=errand"}
         items = self.server.client.request("GET", f"/api/v1/namespaces/{self.namespace}/events", query=query)["items"]
         return [item["reason"] for item in sorted(items, key=lambda item: str(item["eventTime"]))]
+
+    def lose(self) -> None:
+        """Delete it whatever holds it."""
+        self.server.client.request("PATCH", self.path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+        self.server.client.request("DELETE", self.path)
 
     def gone(self) -> bool:
         try:
@@ -296,3 +306,38 @@ def test_a_copy_is_not_begun(desk: Desk) -> None:
     status = desk.server.client.request("GET", f"{DRAINS.format(desk.namespace)}/copy")["status"]
     assert status["phase"] == "Rejected"
     assert UID in status["message"]
+
+
+def test_what_was_written_for_an_object_that_goes_meanwhile_is_removed(desk: Desk) -> None:
+    """The API server answers that it has stored the finalizer, and deletes the object all the same."""
+    desk.ask("one")
+    desk.errands.meanwhile = desk.lose
+    desk.look()
+    assert desk.errands.forgotten == ["errand"]
+
+
+def test_what_cannot_be_removed_of_an_object_that_is_gone_is_tried_again(desk: Desk) -> None:
+    desk.ask("one")
+    desk.errands.meanwhile, desk.errands.refuses_to_forget = desk.lose, True
+    reconciler = Reconciler(desk.errands, Cluster.over(desk.server.client))
+    for _ in range(2):
+        with pytest.raises(ApiError, match="not yours"):
+            reconciler.reconcile(desk.namespace, "errand")
+    assert reconciler.may_have_left(desk.namespace, "errand")
+    desk.errands.refuses_to_forget = False
+    assert reconciler.reconcile(desk.namespace, "errand") is None
+    assert desk.errands.forgotten == ["errand"]
+    assert not reconciler.may_have_left(desk.namespace, "errand")
+
+
+def test_another_object_of_its_name_begins_after_that(desk: Desk) -> None:
+    desk.ask("one")
+    reconciler = Reconciler(desk.errands, Cluster.over(desk.server.client))
+    reconciler.reconcile(desk.namespace, "errand")
+    first = desk.body["metadata"]["uid"]
+    desk.lose()
+    desk.ask("two")
+    assert reconciler.reconcile(desk.namespace, "errand") == 5.0
+    assert desk.errands.uids == [first]
+    assert desk.body["status"]["message"] == "waiting for a word"
+    assert reconciler.may_have_left(desk.namespace, "errand")

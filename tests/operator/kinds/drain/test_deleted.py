@@ -58,3 +58,9 @@ def test_its_request_goes_first(api_server: ApiServer, namespace: str) -> None:
     assert world.drain_is_gone()
     assert agent.notifications() == {}
     client.close()
+
+
+def test_what_is_deleted_without_its_finalizer_leaves_no_request(world: World) -> None:
+    agent, _ = world.drain_at(DrainState.ACKNOWLEDGED, "Acknowledged")
+    world.lose_drain()
+    eventually(lambda: agent.notifications() == {}, "the request is removed")

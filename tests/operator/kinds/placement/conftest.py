@@ -72,6 +72,12 @@ class PlacementWorld:
     def delete(self, name: str = "placement") -> None:
         self.client.request("DELETE", f"{PLACEMENTS.format(self.world.namespace)}/{name}")
 
+    def lose(self, name: str = "placement") -> None:
+        """Delete it whatever holds it."""
+        path = f"{PLACEMENTS.format(self.world.namespace)}/{name}"
+        self.client.request("PATCH", path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+        self.delete(name)
+
     def is_gone(self, name: str = "placement") -> bool:
         try:
             self.placement(name)
