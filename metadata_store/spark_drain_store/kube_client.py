@@ -20,6 +20,7 @@ __all__ = [
     "FIELD_MANAGER",
     "JSON_PATCH",
     "MERGE_PATCH",
+    "AnswerTooLargeError",
     "ApiError",
     "ApiUnavailableError",
     "KubeClient",
@@ -81,6 +82,10 @@ class ApiUnavailableError(Exception):
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
+
+
+class AnswerTooLargeError(ApiUnavailableError):
+    """The API server's answer was longer than any that is read: it is there, and asking once more does not help."""
 
 
 class ApiError(Exception):
@@ -275,21 +280,22 @@ class KubeClient:
         self._pool.clear()
 
 
-def _whole(response: Any) -> bytes:
+def _whole(response: Any) -> bytearray:
     """Return what a response says; one that does not come to its end in time, or at all, is closed."""
     give_up = time.monotonic() + _ANSWER_SECONDS
     text = bytearray()
     for chunk in response.stream(_CHUNK_BYTES, decode_content=True):
         text += chunk
-        if len(text) > _ANSWER_BYTES or time.monotonic() > give_up:
+        if len(text) > _ANSWER_BYTES:
             response.close()
-            raise ApiUnavailableError(
-                f"the Kubernetes API server's answer is longer than {_ANSWER_BYTES} bytes or takes more than {_ANSWER_SECONDS:g} s"
-            )
-    return bytes(text)
+            raise AnswerTooLargeError(f"the Kubernetes API server's answer is longer than {_ANSWER_BYTES} bytes")
+        if time.monotonic() > give_up:
+            response.close()
+            raise ApiUnavailableError(f"the Kubernetes API server's answer takes more than {_ANSWER_SECONDS:g} s")
+    return text
 
 
-def _answer(status: int, text: bytes) -> dict[str, Any]:
+def _answer(status: int, text: bytes | bytearray) -> dict[str, Any]:
     try:
         loaded = json.loads(text)
     except ValueError:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from spark_drain_store import kube_client
-from spark_drain_store.kube_client import ApiUnavailableError, KubeClient, objects_path
+from spark_drain_store.kube_client import AnswerTooLargeError, ApiUnavailableError, KubeClient, objects_path
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,17 @@ def endless() -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("limit", ["_ANSWER_SECONDS", "_ANSWER_BYTES"])
-def test_an_answer_without_an_end_is_given_up(endless: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("limit", "error", "why"),
+    [("_ANSWER_SECONDS", ApiUnavailableError, "answer takes more than 1 s"), ("_ANSWER_BYTES", AnswerTooLargeError, "longer than 1 bytes")],
+)
+def test_an_answer_without_an_end_is_given_up(
+    endless: str, limit: str, error: type[Exception], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kube_client, limit, 1)
     from kubernetes import client
 
     configuration = client.Configuration()
     configuration.host = endless
-    with pytest.raises(ApiUnavailableError, match="answer is longer than"):
+    with pytest.raises(error, match=why):
         KubeClient(configuration).request("GET", objects_path("v1", "ns", "pods"))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from spark_drain_store import ConflictError, StoreError, StoreUnavailableError
-from spark_drain_store.kube_client import ApiError, ApiUnavailableError
+from spark_drain_store.kube_client import AnswerTooLargeError, ApiError, ApiUnavailableError
 
 from spark_drain_operator.engine.queue import DelayedQueue
 
@@ -48,10 +48,13 @@ def _named(error: Exception) -> str:
 
 
 def _away(error: BaseException | None) -> bool:
-    """Return whether the API server is away, so that no status can be written either; one that answers 500 is not: a webhook may be."""
+    """Return whether the API server is away, so that no status can be written either; one that answers 500 is not: a webhook may be.
+
+    Nor is one that answers too much.
+    """
     if isinstance(error, StoreUnavailableError):
         return error.__cause__ is None or _away(error.__cause__)
-    return isinstance(error, ApiUnavailableError) and error.status != 500
+    return isinstance(error, ApiUnavailableError) and not isinstance(error, AnswerTooLargeError) and error.status != 500
 
 
 class Workers:

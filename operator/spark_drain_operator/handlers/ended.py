@@ -47,13 +47,12 @@ class Ended:
         """Look through all objects once."""
         for resource in self._resources:
             for namespace in self._namespaces():
-                for page in self._cluster.objects(resource).pages(namespace):
-                    for body in page:
-                        shown_as_ended = (body.get("status") or {}).get("phase") in resource.ended
-                        # A phase that was written by hand takes an unfinished object from the watch.
-                        if (shown_as_ended or is_finished(body)) and needs_a_pass(None, body):
-                            metadata = body["metadata"]
-                            self._queue.add(ObjectKey(resource.kind, metadata["namespace"], metadata["name"]))
+                for body in self._cluster.objects(resource).all(namespace):
+                    shown_as_ended = (body.get("status") or {}).get("phase") in resource.ended
+                    # A phase that was written by hand takes an unfinished object from the watch.
+                    if (shown_as_ended or is_finished(body)) and needs_a_pass(None, body):
+                        metadata = body["metadata"]
+                        self._queue.add(ObjectKey(resource.kind, metadata["namespace"], metadata["name"]))
 
     def _look_and_wait(self) -> float:
         try:

@@ -7,9 +7,12 @@ from typing import Any
 
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path, objects_path
 
+from spark_drain_operator.storage.lists import objects_of
+
 __all__ = ["Budgets"]
 
 _API_VERSION, _PLURAL = "policy/v1", "poddisruptionbudgets"
+_PAGE = 100
 
 
 class Budgets:
@@ -23,7 +26,7 @@ class Budgets:
         found: list[dict[str, Any]] = []
         for namespace in namespaces:
             path = objects_path(_API_VERSION, namespace, _PLURAL) if namespace else cluster_path(_API_VERSION, _PLURAL)
-            found += self._client.request("GET", path).get("items") or []
+            found += objects_of(self._client, path, {}, page=_PAGE)
         return found
 
     def create(self, body: Mapping[str, Any]) -> None:

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path, objects_path
 
-from spark_drain_operator.storage.pods import PodPhases, metadata_of
+from spark_drain_operator.storage.lists import metadata_of
+from spark_drain_operator.storage.pods import PAGE, PodPhases
 
 __all__ = ["Nodes", "PodOnNode", "Role"]
 
@@ -94,6 +95,6 @@ class Nodes:
             )
             for namespace in namespaces
             for metadata in metadata_of(
-                self._client, objects_path("v1", namespace, "pods") if namespace else cluster_path("v1", "pods"), query
+                self._client, objects_path("v1", namespace, "pods") if namespace else cluster_path("v1", "pods"), query, page=PAGE
             )
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient, cluster_path, objects_path
 
+from spark_drain_operator.storage.lists import metadata_of, objects_of
 from spark_drain_operator.storage.watch_cache import Collection, WatchCache
 
 __all__ = ["GROUP", "UID", "VERSION", "OwnObjects", "Resource"]
@@ -15,6 +16,7 @@ __all__ = ["GROUP", "UID", "VERSION", "OwnObjects", "Resource"]
 GROUP, VERSION = "sparkdrain.io", "v1alpha1"
 
 _PAGE = 20  # each may have a status of a megabyte and more
+_EVERYTHING: Mapping[str, str] = {}
 
 UID = f"{GROUP}/uid"
 """Annotation: the uid of the object that was begun, so that a copy of it, or one restored from a backup without its status, is known."""
@@ -55,6 +57,7 @@ class Resource:
             self.plural,
             {"fieldSelector": self.active},
             lambda body: (body.get("status") or {}).get("phase") not in self.ended,
+            lambda body: str(body["metadata"]["uid"]),
         )
 
 
@@ -92,31 +95,23 @@ class OwnObjects:
         if found is None or found["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             raise ApiError(409, "Conflict", f"{self._resource.kind} {metadata['name']!r} has been changed since it was read")
 
-    def of_application(self, namespace: str, application: str) -> list[dict[str, Any]]:
-        """Return all objects that refer to the application of that name, of whatever kind."""
+    def name_of(self, namespace: str, application: str, uid: str) -> str | None:
+        """Return the name of the object of that uid, None where none that refers to such an application has it; neither ever changes."""
+        for name in self._cache.names(self._resource.plural, namespace, uid):
+            return name
         query = {"fieldSelector": f"spec.applicationRef.name={application}"}
-        items: list[dict[str, Any]] = self._client.request("GET", self._path(namespace), query=query).get("items") or []
-        return items
+        found = metadata_of(self._client, self._path(namespace), query, page=_PAGE)
+        return next((str(metadata["name"]) for metadata in found if metadata["uid"] == uid), None)
 
-    def pages(self, namespace: str) -> Iterator[list[dict[str, Any]]]:
-        """Yield all objects of a namespace, or with "" of the cluster, some at a time: there may be thousands."""
+    def all(self, namespace: str, query: Mapping[str, str] = _EVERYTHING) -> Iterator[dict[str, Any]]:
+        """Yield all objects of a namespace, or with "" of the cluster, that a query selects; there may be thousands."""
         path = self._path(namespace) if namespace else cluster_path(f"{GROUP}/{VERSION}", self._resource.plural)
-        query = {"limit": str(_PAGE)}
-        while True:
-            answer = self._client.request("GET", path, query=query)
-            yield answer.get("items") or []
-            following = answer["metadata"].get("continue")
-            if not following:
-                return
-            query["continue"] = following
+        return objects_of(self._client, path, query, page=_PAGE)
 
-    def labelled(self, selector: str, namespaces: Iterable[str] = ("",)) -> list[dict[str, Any]]:
-        """Return all objects that a label selector names; the namespace "" means everywhere."""
-        found: list[dict[str, Any]] = []
+    def labelled(self, selector: str, namespaces: Iterable[str] = ("",)) -> Iterator[dict[str, Any]]:
+        """Yield all objects that a label selector names; the namespace "" means everywhere."""
         for namespace in namespaces:
-            path = self._path(namespace) if namespace else cluster_path(f"{GROUP}/{VERSION}", self._resource.plural)
-            found += self._client.request("GET", path, query={"labelSelector": selector}).get("items") or []
-        return found
+            yield from self.all(namespace, {"labelSelector": selector})
 
     def create(self, body: Mapping[str, Any]) -> None:
         """Create an object, unless there is one of that name."""

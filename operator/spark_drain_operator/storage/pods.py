@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -11,13 +11,13 @@ from typing import Any
 from spark_drain_store.kube_client import KubeClient, objects_path
 
 from spark_drain_operator.clock import parse_time
+from spark_drain_operator.storage.lists import metadata_of, objects_of
 from spark_drain_operator.storage.watch_cache import Collection, WatchCache
 
-__all__ = ["APP_LABEL", "DRIVERS", "DriverPod", "PodName", "PodPhases", "Pods", "metadata_of"]
+__all__ = ["APP_LABEL", "DRIVERS", "PAGE", "DriverPod", "PodName", "PodPhases", "Pods"]
 
-_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_PAGE = "1000"
-
+PAGE = 100
+"""How many pods are asked for at a time: each may have annotations of 256 KiB."""
 
 APP_LABEL = "sparkoperator.k8s.io/app-name"
 DRIVERS = Collection(
@@ -112,33 +112,22 @@ class Pods:
 
     def drivers(self, namespace: str, application: str) -> tuple[DriverPod, ...]:
         """Return the driver pods that are labelled with an application, also ended ones, newest first."""
-        items = self._cache.together(DRIVERS.plural, namespace, application)
+        items: Iterable[Mapping[str, Any]] | None = self._cache.together(DRIVERS.plural, namespace, application)
         if items is None:
             query = {"labelSelector": f"{APP_LABEL}={application},spark-role=driver"}
-            items = self._client.request("GET", objects_path("v1", namespace, "pods"), query=query).get("items") or []
-        newest_first = sorted(items, key=lambda item: str(item["metadata"].get("creationTimestamp")), reverse=True)
-        return tuple(_driver(item) for item in newest_first)
+            items = objects_of(self._client, objects_path("v1", namespace, "pods"), query, page=PAGE)
+        return tuple(sorted(map(_driver, items), key=lambda driver: driver.created, reverse=True))
 
     def names(self, namespace: str, selector: str, phases: PodPhases) -> tuple[PodName, ...]:
         """Return the pods of a label selector in some phases; metadata only, since there may be ten thousand."""
         query = {"labelSelector": selector, "fieldSelector": str(phases)}
         found: list[PodName] = []
-        for metadata in metadata_of(self._client, objects_path("v1", namespace, "pods"), query):
+        for metadata in metadata_of(self._client, objects_path("v1", namespace, "pods"), query, page=PAGE):
             owners = tuple((owner["kind"], owner["uid"]) for owner in metadata.get("ownerReferences") or [])
             labels, terminating = metadata.get("labels") or {}, bool(metadata.get("deletionTimestamp"))
             executor_id, run_id = labels.get("spark-exec-id", ""), labels.get("spark-app-selector", "")
             found.append(PodName(metadata["name"], executor_id, metadata["uid"], owners, run_id, terminating))
         return tuple(found)
-
-
-def metadata_of(client: KubeClient, path: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the metadata of all objects of a list, some at a time."""
-    token: str | None = ""
-    while token is not None:
-        page = client.request("GET", path, query={**query, "limit": _PAGE, **({"continue": token} if token else {})}, accept=_METADATA_ONLY)
-        for item in page.get("items") or []:
-            yield item["metadata"]
-        token = page["metadata"].get("continue") or None
 
 
 def _driver(item: Mapping[str, Any]) -> DriverPod:

@@ -137,6 +137,11 @@ class WatchCache:
         self._reads.answered = True
         return [_unpacked(packed) for packed in found]
 
+    def names(self, plural: str, namespace: str, index: str) -> list[str]:
+        """Return the names of the known objects of an index; nothing says that there are no others, or that these are still there."""
+        with self._lock:
+            return sorted(key[2] for key in self._index.get((plural, namespace, index), ()))
+
     def _is_served(self, plural: str, namespace: str) -> bool:
         if getattr(self._reads, "bypassed", False):
             return False

@@ -7,7 +7,7 @@ import pytest
 from spark_drain_operator.engine.queue import DelayedQueue
 from spark_drain_operator.engine.workers import ObjectKey, Workers, backoff
 from spark_drain_store import ConflictError, StoreUnavailableError
-from spark_drain_store.kube_client import ApiError, ApiUnavailableError
+from spark_drain_store.kube_client import AnswerTooLargeError, ApiError, ApiUnavailableError
 
 
 def over_store(error: ApiUnavailableError) -> StoreUnavailableError:
@@ -63,6 +63,8 @@ def test_dead_workers_are_noticed() -> None:
         ApiError(403, "Forbidden", "no"),
         ApiUnavailableError("failed calling webhook", 500),
         over_store(ApiUnavailableError("failed calling webhook", 500)),
+        AnswerTooLargeError("longer than 1 bytes"),
+        over_store(AnswerTooLargeError("longer than 1 bytes")),
         ValueError("defect"),
         AssertionError(),
     ],

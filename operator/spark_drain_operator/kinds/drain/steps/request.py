@@ -202,9 +202,9 @@ def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool, complete: bool)
 
 
 def _name_of(drain: DrainPass, drain_id: str) -> str:
-    for body in drain.cluster.objects(RESOURCE).of_application(drain.namespace, drain.spec.application.name):
-        if body["metadata"]["uid"] == drain_id:
-            return f"PipelineDrain {body['metadata']['name']!r}"
+    name = drain.cluster.objects(RESOURCE).name_of(drain.namespace, drain.spec.application.name, drain_id)
+    if name is not None:
+        return f"PipelineDrain {name!r}"
     store = f"configmap:{drain.namespace}/{drain.spec.application.name}"
     command = f"python -m spark_drain_store --metadata-store {store} drain"
     return f"a request without a PipelineDrain (`{command} withdraw {drain_id}` ends it, or `{command} cleanup` when it has finished)"

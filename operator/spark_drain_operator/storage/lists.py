@@ -1,0 +1,41 @@
+"""Lists, some objects at a time: whoever may create them decides how many there are, and how large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from spark_drain_store.kube_client import KubeClient
+
+__all__ = ["metadata_of", "objects_of"]
+
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+def objects_of(
+    client: KubeClient, path: str, query: Mapping[str, str], *, page: int, accept: str = "application/json"
+) -> Iterator[dict[str, Any]]:
+    """Yield all objects of a list; only one page is in memory, and a page that nobody reads to is not asked for.
+
+    Parameters
+    ----------
+    client
+        The API server.
+    path, query
+        Which objects.
+    page
+        How many are asked for at a time.
+    accept
+        In which form.
+    """
+    token: str | None = ""
+    while token is not None:
+        answer = client.request("GET", path, query={**query, "limit": str(page), **({"continue": token} if token else {})}, accept=accept)
+        token = answer["metadata"].get("continue") or None
+        yield from answer.pop("items", None) or []
+
+
+def metadata_of(client: KubeClient, path: str, query: Mapping[str, str], *, page: int) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of all objects of a list; see `objects_of`."""
+    for item in objects_of(client, path, query, page=page, accept=_METADATA_ONLY):
+        yield item["metadata"]
