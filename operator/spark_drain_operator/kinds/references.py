@@ -10,7 +10,15 @@ from spark_drain_operator.applications import find_adapter
 from spark_drain_operator.applications.protocol import ApplicationAdapter, ApplicationRef
 from spark_drain_operator.engine.kind import InvalidSpecError
 
-__all__ = ["APPLICATION_NOT_FOUND", "APPLICATION_UNREADABLE", "CONFIG_MAPS_OF_ANOTHER", "read_reference", "unreadable_spec", "unsupported"]
+__all__ = [
+    "APPLICATION_NOT_FOUND",
+    "APPLICATION_UNREADABLE",
+    "CONFIG_MAPS_OF_ANOTHER",
+    "check_values",
+    "read_reference",
+    "unreadable_spec",
+    "unsupported",
+]
 
 # Messages of reasons that every kind has.
 APPLICATION_NOT_FOUND: Final = "there is no {kind} {name!r} in namespace {namespace!r}: check spec.applicationRef and the namespace"
@@ -46,6 +54,32 @@ def read_reference(spec: Mapping[str, Any]) -> ApplicationRef:
             "digits, '-' and '.', beginning and ending with a letter or digit"
         )
     return ApplicationRef(ref["apiVersion"], kind, name)
+
+
+def check_values(spec: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> None:
+    """See that a spec has only values that this operator knows; the definition in the cluster may be newer.
+
+    Parameters
+    ----------
+    spec
+        Of an object.
+    known
+        Field, with a dot where the spec nests, to its values; a field that is left out has its default.
+
+    Raises
+    ------
+    InvalidSpecError
+        It has another one: whatever it asks for is not what a default would do.
+    """
+    for field, values in known.items():
+        value: Any = spec
+        for part in field.split("."):
+            value = None if value is None else value.get(part)
+        if value is not None and value not in values:
+            raise InvalidSpecError(
+                f"spec.{field} {value!r} is not known to this operator, which is older than the CustomResourceDefinition; it knows "
+                f"{', '.join(values)}"
+            )
 
 
 def unreadable_spec(error: Exception) -> InvalidSpecError:

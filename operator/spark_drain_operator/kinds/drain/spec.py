@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from spark_drain_store.options import join_names
+from spark_drain_store.options import MODES, OPTIONS, join_names
 
 from spark_drain_operator.applications.protocol import ApplicationRef
 from spark_drain_operator.clock import parse_time
 from spark_drain_operator.engine.kind import InvalidSpecError
-from spark_drain_operator.kinds.references import read_reference, unreadable_spec
+from spark_drain_operator.kinds.references import check_values, read_reference, unreadable_spec
 
-__all__ = ["DrainSpec"]
+__all__ = ["VALUES", "DrainSpec"]
+
+VALUES: Mapping[str, tuple[str, ...]] = {
+    "mode": MODES,
+    **{option.name: option.values for option in OPTIONS if option.values and option.values != ("true", "false")},
+    "ifNotRunning": ("Wait", "Succeed", "Reject"),
+    "onTimeout": ("Fail", "ForceStop"),
+}
+"""Each field with a choice, and the values of this version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +82,10 @@ class DrainSpec:
         Raises
         ------
         InvalidSpecError
-            A field is missing or has another form.
+            A field is missing, or has another form, or a value that this version does not know.
         """
         try:
+            check_values(spec, VALUES)
             return cls(
                 application=read_reference(spec),
                 run_id=spec.get("runId"),

@@ -10,15 +10,17 @@ from spark_drain_store.placement_messages import DEFAULT_EXPIRY_SECONDS, Destina
 
 from spark_drain_operator.applications.protocol import ApplicationRef
 from spark_drain_operator.engine.kind import InvalidSpecError
-from spark_drain_operator.kinds.references import read_reference, unreadable_spec
+from spark_drain_operator.kinds.references import check_values, read_reference, unreadable_spec
 
-__all__ = ["PlacementSpec"]
+__all__ = ["VALUES", "PlacementSpec"]
 
 _DESTINATIONS = {
     "AnyOther": Destination.ANY_OTHER,
     "LastSeen": Destination.LAST_SEEN,
     "ForceRestartLastSeen": Destination.FORCE_RESTART_LAST_SEEN,
 }
+VALUES: Mapping[str, tuple[str, ...]] = {"destination.type": ("Node", "Selector", *_DESTINATIONS)}
+"""Each field with a choice, and the values of this version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +61,10 @@ class PlacementSpec:
         Raises
         ------
         InvalidSpecError
-            A field is missing or has another form.
+            A field is missing, or has another form, or a value that this version does not know.
         """
         try:
+            check_values(spec, VALUES)
             destination = spec["destination"]
             type_ = destination["type"]
             return cls(
