@@ -184,10 +184,9 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
                 raise StaleReadsError
             if not self._kind.begun(current):
                 return self._write(body, status, ending)
-            if self._kind.settled(current, ending):
-                self._remove(body)
+            if self._kind.settled(current, ending) and self._forgotten(body):
                 return self._write(body, status, ending, removed=True)
-            # Decided first, carried out in the next pass: a restart in between must not begin again.
+            # Decided first, carried out in the next pass: a restart in between must not begin again, nor what cannot be removed undo it.
             status.outcome = ending
             self._kind.mark(current, ending.message, ends=True)
             status.set(STALLED, "False", NOT_STALLED)

@@ -16,6 +16,7 @@ _WARNINGS = frozenset(
         Reason.FLUSH_STALLED,
         Reason.MALFORMED_REPORT,
         Reason.RESULT_NAME_TAKEN,
+        Reason.RESULT_NOT_KEPT,
         Reason.APPLICATION_NOT_FOUND,
         Reason.APPLICATION_UNREADABLE,
         Reason.RECONCILE_FAILED,

@@ -11,7 +11,7 @@ from spark_drain_store.channel import config_map_names
 from spark_drain_operator.clock import format_time, later
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.drain.observation import DrainPass
-from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
+from spark_drain_operator.kinds.drain.reasons import NOT_SCALED_DOWN, ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.spec import DrainSpec
 from spark_drain_operator.kinds.drain.status import DrainStatus
 from spark_drain_operator.storage.pods import DriverPod
@@ -127,12 +127,13 @@ def _expired(time: datetime, status: DrainStatus) -> Ending:
 def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *, deleted: bool) -> Ending | None:
     """Return how a drain ends that cannot be looked at; one that its agent has done in time does not.
 
+    A complete one is tried again for as long as somebody wants it, and for five minutes more.
     One that has not begun ends at once when nobody wants it any more. One that the agent may know of ends when the agent would not have
     been waited for any longer either; what it then does, its own deadline and the notification say. One that is to be stopped by force
     waits until that can be done, or until it is deleted.
     """
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
-        return None
+        return _not_scaled_down(status) if deleted else None
     limits = limits_of(spec, status, None, None)
     if kept(limits, report, status.now):
         return None
@@ -164,6 +165,17 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     if status.forced and spec.after_drain == "Restart" and not deleted:
         return None  # it is to be started again
     return wish if now >= give_up_at(spec, status.withdrawal_time) else None
+
+
+def _not_scaled_down(status: DrainStatus) -> Ending | None:
+    """Return how a complete drain ends that is deleted, and whose application cannot be scaled down."""
+    if status.withdrawal is None:
+        message = f"{message_of(Reason.DELETED)}; {message_of(Reason.WITHDRAWAL_TOO_LATE)}"
+        status.withdrawal = Ending(Phase.DRAINED, Reason.WITHDRAWAL_TOO_LATE, message)
+    status.withdrawal_time = status.withdrawal_time or status.now
+    if status.now < later(status.withdrawal_time, PATIENCE_SECONDS):
+        return None
+    return Ending(Phase.FAILED, Reason.SCALE_DOWN_INCOMPLETE, NOT_SCALED_DOWN)
 
 
 def given_up(spec: DrainSpec, status: DrainStatus, *, deleted: bool) -> Ending | None:

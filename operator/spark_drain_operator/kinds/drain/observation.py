@@ -51,6 +51,8 @@ class DrainPass:
         Why the application could not be read, or "".
     confirmed
         Whether a write in this pass has shown that nobody has changed the PipelineDrain since the rest was read.
+    unkept
+        Why the end offsets are not in a ConfigMap of their own although it goes on, or "".
     """
 
     cluster: Cluster
@@ -63,6 +65,7 @@ class DrainPass:
     messages: Messages
     unreadable: str = ""
     confirmed: bool = False
+    unkept: str = ""
 
     def needs_fresh_reads(self) -> None:
         """Begin the pass anew with everything asked from the API server, unless this is such a one."""

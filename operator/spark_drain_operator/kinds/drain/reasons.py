@@ -13,6 +13,7 @@ from spark_drain_operator.kinds import references
 __all__ = [
     "ENDED_TOO_EARLY",
     "GAVE_UP_TOO_EARLY",
+    "NOT_SCALED_DOWN",
     "SPEC_CHANGED_TOO_EARLY",
     "SPEC_PERHAPS_CHANGED",
     "SUPERSEDED_TOO_LATE",
@@ -127,6 +128,7 @@ class Reason(StrEnum):
     FLUSH_STALLED = "FlushStalled"
     MALFORMED_REPORT = "MalformedReport"
     RESULT_NAME_TAKEN = "ResultNameTaken"
+    RESULT_NOT_KEPT = "ResultNotKept"
     APPLICATION_UNREADABLE = "ApplicationUnreadable"
     RECONCILE_FAILED = conditions.RECONCILE_FAILED
     RESTORED = conditions.RESTORED
@@ -203,6 +205,7 @@ _MESSAGES: dict[str, str] = {
     Reason.APPLICATION_GONE: "{kind} {name!r} has been deleted, or replaced by another of the same name",
     Reason.EXPIRED: "the drain had not begun by {time} (spec.expirationTime or spec.expirationSeconds){waited}",
     Reason.RESULT_NAME_TAKEN: "ConfigMap {name}, where the result is kept, exists and does not belong to this drain; delete or rename it",
+    Reason.RESULT_NOT_KEPT: "end offsets could not be kept in ConfigMap {name} ({error}): they are in the report in ConfigMap {reports}",
     Reason.WITHDRAWAL_TOO_LATE: "the flush has begun; the drain runs to completion",
     Reason.NOT_STALLED: "",
 }
@@ -216,6 +219,9 @@ GAVE_UP_TOO_EARLY = (
     "timeoutSeconds was changed too late for the agent; nothing was stopped by force"
 )
 """Message of an agent's deadline that has not passed."""
+
+NOT_SCALED_DOWN = "drained, but not scaled down: the PipelineDrain was deleted, and five minutes later the operator could still not do it"
+"""Message of the reason ScaleDownIncomplete where it ends the drain."""
 
 SPEC_CHANGED_TOO_EARLY = (
     "the application was changed before the point of no return: nothing is drained, and the next version is left alone; to drain that "

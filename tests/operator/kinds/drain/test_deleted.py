@@ -1,4 +1,4 @@
-"""A drain that is deleted while its request cannot be written."""
+"""Drains that end, and are deleted, while ConfigMaps cannot be written."""
 
 from typing import Any
 

@@ -206,3 +206,15 @@ def test_a_deadline_at_which_nobody_can_look_still_stops_by_force(
     ending = limits.overdue(spec(on_timeout="ForceStop", timeout=timeout), now, report(state), deleted=deleted)
     assert (None if ending is None else ending.phase) == phase
     assert now.withdrawal is None
+
+
+@pytest.mark.parametrize(
+    ("deleted", "withdrawn", "phase"), [(False, None, None), (True, None, None), (True, at(-299), None), (True, at(-300), "Failed")]
+)
+def test_a_complete_drain_whose_application_cannot_be_scaled_down_is_deleted_all_the_same(
+    deleted: bool, withdrawn: Any, phase: str | None
+) -> None:
+    now = status(**BEGUN, conditions=COMPLETE, withdrawal_time=withdrawn)
+    ending = limits.overdue(spec(), now, None, deleted=deleted)
+    assert (None if ending is None else ending.phase) == phase
+    assert (now.withdrawal_time is not None) == deleted

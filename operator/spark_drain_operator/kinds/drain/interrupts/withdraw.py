@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from spark_drain_store import DrainReport, DrainState, WithdrawalAnswer
+from spark_drain_store import DrainReport, DrainState, StoreError, WithdrawalAnswer
 
 from spark_drain_operator.applications.protocol import current_driver
 from spark_drain_operator.clock import later
@@ -145,7 +145,11 @@ def run(drain: DrainPass) -> Outcome:
         return DONE  # the force_stop step does it; no answer of the agent is needed
     notification = drain.notification
     if notification is not None and not notification.withdrawn:
-        drain.update_notification(withdrawn=True)
+        try:
+            drain.update_notification(withdrawn=True)
+        except StoreError:
+            if not drain.complete:  # then it is too late, whatever the agent says
+                raise
         drain.messages.reread_reports()
     application, report = drain.application, None if drain.complete else drain.report
     answer = decide(

@@ -23,7 +23,8 @@ def run(drain: DrainPass) -> Ended:
     scaled_down = status.conditions.get(ConditionType.SCALED_DOWN)
     assert scaled_down is not None
     numbers, name = status.progress, status.result_name
-    offsets = f"end offsets are in ConfigMap {name}" if name else "end offsets were not kept: the report was gone before they could be"
+    gone = "end offsets were not kept: the report was gone before they could be"
+    offsets = f"end offsets are in ConfigMap {name}" if name else drain.unkept or gone
     return ended(
         Phase.DRAINED,
         Phase.DRAINED,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from spark_drain_store import DrainState
+from spark_drain_store.channel import config_map_names
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 
 from spark_drain_operator.clock import later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting
@@ -24,8 +26,22 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+def _over(drain: DrainPass) -> bool:
+    """Whether the application has stood still for long enough."""
+    drained = drain.status.conditions.get(ConditionType.EXECUTORS_DRAINED)
+    return drained is not None and drain.now >= later(drained.last_transition_time, PATIENCE_SECONDS)
+
+
+def _without(drain: DrainPass, name: str, error: str) -> Outcome:
+    """Go on, and say so; it is tried again in each pass until the drain has ended."""
+    _, reports = config_map_names(drain.spec.application.name, drain.spec.application.kind)
+    drain.unkept = message_of(Reason.RESULT_NOT_KEPT, name=name, error=error, reports=reports)
+    drain.status.set(ConditionType.STALLED, "True", Reason.RESULT_NOT_KEPT, drain.unkept)
+    return DONE
+
+
 def run(drain: DrainPass) -> Outcome:
-    """Write the result ConfigMap once."""
+    """Write the result ConfigMap once; a drained application does not wait for ever for one that cannot be written."""
     status, report = drain.status, drain.report
     name = f"{drain.name}-result"
     if status.result_name == name or report is None or not report.state.forward_only:
@@ -43,7 +59,14 @@ def run(drain: DrainPass) -> Outcome:
     }
     try:
         drain.cluster.results.write(drain.body, name, data)
+    except (ApiError, ApiUnavailableError) as error:
+        there = isinstance(error, ApiError) or error.status == 500  # as with a webhook that fails
+        if not there or not (drain.deleted or _over(drain)):
+            raise
+        return _without(drain, name, str(error))
     except ResultNameTakenError:
+        if _over(drain):
+            return _without(drain, name, "it belongs to somebody else")
         message = message_of(Reason.RESULT_NAME_TAKEN, name=name)
         status.set(ConditionType.STALLED, "True", Reason.RESULT_NAME_TAKEN, message)
         return Waiting(_RECHECK_SECONDS, message)

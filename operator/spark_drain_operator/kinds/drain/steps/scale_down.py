@@ -78,9 +78,9 @@ def decide(
 
 
 def scale_down(drain: DrainPass, *, forced: bool) -> Outcome:
-    """Suspend or delete the application and wait for its pods; one whose spec was changed since is not deleted."""
+    """Suspend or delete the application and wait for its pods; not deleted where its spec was changed since, or its result not kept."""
     status, application = drain.status, drain.application
-    after = "Suspend" if drain.changed else drain.spec.after_drain
+    after = "Suspend" if drain.changed or drain.unkept else drain.spec.after_drain  # its report would go with it
     left_over: tuple[PodName, ...] = ()
     if drain.replaced or drain.resumed:
         drain.needs_fresh_reads()
