@@ -8,7 +8,7 @@ from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.storage.own_objects import OwnObjects
 from spark_drain_operator.storage.watch_cache import WatchCache
 from spark_drain_store import kube_client
-from spark_drain_store.kube_client import AnswerTooLargeError, KubeClient
+from spark_drain_store.kube_client import MERGE_PATCH, AnswerTooLargeError, ApiError, KubeClient
 
 from tests.support.apiserver import DRAINS, ApiServer, drain_body, new_namespaces
 
@@ -84,3 +84,14 @@ def test_those_of_a_label_come_page_by_page(client: Counting, large: tuple[str, 
     assert client.requests == 1
     assert [body["metadata"]["name"] for body in found] == list(names.values())[1:]
     assert [body["metadata"]["name"] for body in objects.labelled(LABEL)] == list(names.values())
+
+
+def test_a_lost_race_for_the_finalizer_is_a_conflict(api_server: ApiServer, namespace: str) -> None:
+    """The API server answers 422, as to what is invalid: a worker would tell of a failure at once."""
+    path = DRAINS.format(namespace)
+    read = api_server.client.request("POST", path, body=drain_body("drain"))
+    changed = {"metadata": {"labels": {LABEL: "yes"}}}
+    api_server.client.request("PATCH", f"{path}/drain", body=changed, content_type=MERGE_PATCH)
+    with pytest.raises(ApiError, match="has been changed since it was read") as raised:
+        OwnObjects(api_server.client, RESOURCE, WatchCache()).set_finalizer(read, present=True)
+    assert raised.value.status == 409
