@@ -51,6 +51,11 @@ class Attempt:
     earlier: bool = False
 
     @property
+    def pod(self) -> tuple[str, str, str]:
+        """Namespace, application and uid of what it moves."""
+        return self.namespace, self.application, self.pod_uid
+
+    @property
     def restarts(self) -> bool:
         """Whether it restarts its application."""
         return self.kind == "PipelineDrain"
@@ -105,7 +110,7 @@ def decide(
     opted_in
         Namespace and name of the applications that may be touched.
     at_once
-        How many applications may be under way at the same time.
+        How many applications may be under way at the same time, as long as their pods are there.
     now
         Present time.
     late
@@ -114,7 +119,9 @@ def decide(
         Uids of nodes that have so little time that ``at_once`` does not hold for them.
     """
     known = list(attempts)
-    busy = {(item.namespace, item.application) for item in known if not item.finished}
+    there = {(pod.namespace, pod.application, pod.uid) for pod in pods}
+    # What is said to move a pod that is not there takes nobody's place: whoever may create drains can say so.
+    busy = {item.pod[:2] for item in known if not item.finished and item.pod in there}
     leaving = {(item.namespace, item.application) for item in known if item.restarts and not item.finished}
     restarting = {(pod.namespace, pod.application) for pod in pods if pod.role is Role.DRIVER}
     restarted = {
@@ -129,7 +136,7 @@ def decide(
     waiting = False
     for pod in sorted(pods, key=lambda item: (item.namespace, item.application, item.role, item.name)):
         application = (pod.namespace, pod.application)
-        own = [item for item in known if (item.namespace, item.pod_uid) == (pod.namespace, pod.uid)]
+        own = [item for item in known if item.pod == (*application, pod.uid)]
         tried = [item for item in own if not item.earlier]
         if application not in opted_in:
             left_alone.append(pod)

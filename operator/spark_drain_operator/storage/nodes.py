@@ -78,7 +78,7 @@ class Nodes:
     def spark_pods(self, name: str, uid: str, namespaces: Iterable[str] = ("",)) -> tuple[PodOnNode, ...]:
         """Return the pods of SparkApplications on a node that may still run a container; the namespace "" means everywhere."""
         query = {
-            "labelSelector": f"spark-role in ({Role.DRIVER},{Role.EXECUTOR}),{_APP_LABEL}",
+            "labelSelector": f"spark-role in ({Role.DRIVER},{Role.EXECUTOR}),{_APP_LABEL},{_APP_LABEL}!=",
             "fieldSelector": f"spec.nodeName={name},{PodPhases.ALIVE}",
         }
         return tuple(

@@ -41,7 +41,9 @@ JUST_FAILED = replace(FAILED, completion_time=NOW - timedelta(seconds=10))
         pytest.param([A1, A2], [FAILED] * ATTEMPTS, {"a-exec-2": 1}, False, id="one is given up, and the other is not"),
         pytest.param([A1, B1], [], {"a-exec-1": 1}, False, id="one application at a time"),
         pytest.param([A2, B1], [MOVING], {"a-exec-2": 1}, False, id="the limit is of applications"),
-        pytest.param([B1], [MOVING], {}, False, id="the limit counts what is under way from earlier"),
+        pytest.param([A1, B1], [MOVING], {}, False, id="the limit counts what is under way from earlier"),
+        pytest.param([B1], [MOVING], {"b-exec-1": 1}, False, id="what is said to move a pod that is not there takes nobody's place"),
+        pytest.param([A1], [replace(MOVING, application="b")], {"a-exec-1": 1}, False, id="what another application's drain says of it"),
         pytest.param([replace(A1, application="c")], [], {}, True, id="not opted in"),
         pytest.param([replace(A1, namespace="other")], [], {}, True, id="an application of the same name elsewhere"),
     ],
@@ -74,7 +76,7 @@ RESTARTING = replace(RESTARTED, finished=False, succeeded=False, node_uid="other
             [ON_ONE], [replace(MOVING, node_uid="other", pod_uid="x")], {"a-exec-1"}, set(), False, id="both nodes of an application"
         ),
         pytest.param(
-            [replace(B1, node_uid="one")], [replace(MOVING, node_uid="gone")], set(), set(), False, id="the limit is the cluster's"
+            [ON_ONE, replace(B1, node_uid="other")], [MOVING], set(), set(), False, id="the limit is the cluster's"
         ),
         pytest.param([replace(B1, node_uid="hurry")], [MOVING], {"b-exec-1"}, set(), False, id="no limit without time"),
         pytest.param([DRIVER_ON_OTHER], [replace(RESTARTED, node_uid="one")], {"a-driver"}, set(), False, id="it came from another node"),

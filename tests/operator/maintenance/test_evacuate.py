@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from spark_drain_operator.maintenance.evacuate import Command, main
-from spark_drain_operator.maintenance.objects import object_for
+from spark_drain_operator.maintenance.objects import NODE_LABEL, object_for
 from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState, kube_client
 from spark_drain_store.kube_client import ApiError, KubeClient
@@ -161,6 +161,29 @@ def test_a_namespace_that_refuses_does_not_hold_up_the_others(world: World, node
     assert f"driver {namespace}/app-driver: cannot be moved: 422" in said
     assert "change freeze" in said
     assert "failed: \\x1b[2Jno\\nnode is clear\n" in said, "what an agent says is one line, without escape sequences"
+
+
+def test_neither_a_pod_without_an_application_nor_drains_of_other_pods_hold_it_up(world: World, node: str) -> None:
+    agent = world.run_application()
+    world.application.bind_pods(node)
+    world.application.annotate(evacuate="true")
+    labels = {"spark-role": "driver", "sparkoperator.k8s.io/app-name": ""}
+    spec = {"nodeName": node, "containers": [{"name": "any", "image": "none"}]}
+    pod = {"metadata": {"name": "nobodys", "labels": labels}, "spec": spec}
+    world.client.request("POST", f"/api/v1/namespaces/{world.namespace}/pods", body=pod)
+    uid = world.client.request("GET", f"/api/v1/nodes/{node}")["metadata"]["uid"]
+    for number in range(5):
+        body = drain_body(f"nobodys-{number}")
+        body["spec"]["applicationRef"]["name"] = body["metadata"]["name"]
+        body["metadata"]["labels"] = {NODE_LABEL: uid}
+        world.client.request("POST", DRAINS.format(world.namespace), body=body)
+    command = evacuate(world, node)
+    try:
+        agent.await_notification()
+    finally:
+        command.kill()
+        said, errors = command.communicate(timeout=30)
+    assert "Traceback" not in errors, (said, errors)
 
 
 def test_what_nobody_has_answered_is_named(own_world: World, node: str) -> None:
