@@ -95,7 +95,7 @@ def complete(
     rows_after: tuple[int, ...] = ()
     if journal.step < JournalStep.FLUSHED:
         if flushed:
-            archive_running_flush(files, journal)
+            archive_running_flush(files, journal, begun=True)
         else:
             (set_fence if begun else fence)(files, journal)
             rows_after = _flush(files, journal, application, begun=begun)

@@ -74,14 +74,23 @@ def archive_beside_flush(files: CheckpointFiles, journal: Journal) -> None:
     _copy_sources(files, journal)
 
 
-def archive_running_flush(files: CheckpointFiles, journal: Journal) -> None:
-    """Archive the rest once a running query has flushed. That it did so the live logs say, until the journal does."""
-    if not files.is_file(f"{journal.work}/metadata"):
+def archive_running_flush(files: CheckpointFiles, journal: Journal, *, begun: bool = False) -> None:
+    """Archive the rest once a running query has flushed. That it did so the live logs say, until the journal does.
+
+    What `archive_beside_flush` has written is not looked for where it was ``begun`` a moment ago.
+    """
+    if not begun and not _archived_beside(files, journal):
         archive_beside_flush(files, journal)
     reached("logs-copied")
     if journal.checkpoint_policy != "Continue":
         _take_state(files, journal)
     reached("state-moved")
+
+
+def _archived_beside(files: CheckpointFiles, journal: Journal) -> bool:
+    """Whether `archive_beside_flush` was through; earlier versions of this agent wrote the metadata first."""
+    names = ("metadata", f"offsets/{journal.batch_id}", f"commits/{journal.batch_id}")
+    return all(files.is_file(f"{journal.work}/{name}") for name in names)
 
 
 def _copy_logs(files: CheckpointFiles, journal: Journal, newest: int) -> dict[str, str]:

@@ -42,6 +42,11 @@ class MalformedJournalError(Exception):
             "backup"
         )
 
+    @classmethod
+    def unfinished(cls, root: str) -> MalformedJournalError:
+        """Return that of a checkpoint that another drain has left in its middle."""
+        return cls(f"{root} is in the middle of another drain: the next start of the same version ends that one")
+
 
 class JournalStep(IntEnum):
     """Last completed step. Each step can be repeated, so a crash between a step and its entry does no harm.

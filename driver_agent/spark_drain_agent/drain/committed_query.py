@@ -14,7 +14,7 @@ from spark_drain_agent.checkpoint.fence import is_fence, never_fenced, unfence_o
 from spark_drain_agent.checkpoint.flush import settle
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal
 from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
-from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, CommittedBatch
+from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, CommittedBatch, UnknownCheckpointFormatError
 from spark_drain_agent.checkpoint.state_export import export_state
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.follow import follow
@@ -299,19 +299,27 @@ class CommittedQuery:
     def _begin(self, expected: Journal | None, tell: Callable[[str], None], batch_id: int | None) -> Journal | None:
         """Write the journal of a settled checkpoint, whose journal was the ``expected`` one; None where there is nothing to do to it."""
         tracked, checkpoint = self._tracked, self._tracked.checkpoint()
+        files = checkpoint.files
         plan, options = self._planned(), self._options
         if plan.checkpoint_policy == "" or batch_id is None:
             return None
         self._hold_lease(tell)
-        before = read_journal(tracked.checkpoint_files())
+        before = read_journal(files)
         if before != expected:  # written between the look at it and the lease
             raise CheckpointLeasedError(f"{tracked.location} was drained by another run at the same time")
         newest = newest_planned(checkpoint, batch_id)
         if newest != batch_id:  # it would be taken for the flush
             raise CheckpointLeasedError(f"another run has begun batch {newest} of {tracked.location}")
         metadata = checkpoint.metadata
-        if metadata is None or is_fence(metadata):
-            return None
+        if metadata is None:
+            raise UnknownCheckpointFormatError(
+                f"{files.uri('metadata')} is missing, by which Spark knows the query again: write it anew, "
+                + json.dumps({"id": self.query_id or "the query's id"})
+            )
+        if is_fence(metadata):
+            if before is not None and (before.over or before.drain_id == self._drain_id):
+                return None  # drained with policy Keep, or its journal says how to go on
+            raise MalformedJournalError.unfinished(files.root)
         if before is not None and before.step is JournalStep.DONE and before.begins_empty and batch_id == before.first_batch_id - 1:
             return None  # no batch since the last drain
         last = self._last if self._last is not None and self._last.batch_id == batch_id else checkpoint.committed_batch(batch_id)

@@ -31,6 +31,9 @@ class HeldView(Protocol):
     def ended(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end."""
 
+    def given_up(self, query: TrackedQuery) -> bool:
+        """Return whether a drain has had this run of a query to end, and was given up before it had brought it to its end."""
+
     def made_good(self, query: TrackedQuery) -> bool:
         """Return whether a drain has brought this run of a query to its end, whatever its first flush batch failed with."""
 

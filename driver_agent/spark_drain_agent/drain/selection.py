@@ -55,6 +55,8 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
     standing = [(tracked, state) for tracked, state in standing if state is not Standing.FAILED or not host.held.made_good(tracked)]
     gone_on = [tracked for tracked, state in standing if state is Standing.FINISHED and tracked.gone_on]
     there = [item for item in standing if item[1] not in (Standing.HELD, Standing.STOPPED) and item[0] not in gone_on]
+    unfinished = _unfinished(host, options, standing)
+    there = [item for item in there if item[0] not in unfinished]
     _check_known(options, {tracked.captured.query_name for tracked, _ in there})
     for tracked, state in there:
         if state is Standing.FAILED and _is_asked_for(options, tracked):
@@ -69,11 +71,34 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
     return Selection(
         targets=tuple(tracked for tracked in found if _is_asked_for(options, tracked)),
         beside=tuple(tracked for tracked in found if not _is_asked_for(options, tracked)),
-        left_alone=tuple(_left_alone(stopped, gone_on)) if options.queries is None else (),
+        left_alone=tuple(_left_alone(stopped, gone_on, unfinished)) if options.queries is None else (),
     )
 
 
-def _left_alone(stopped: Sequence[TrackedQuery], gone_on: Sequence[TrackedQuery]) -> Iterator[str]:
+def _unfinished(host: DrainHost, options: DrainOptions, standing: Sequence[tuple[TrackedQuery, Standing]]) -> list[TrackedQuery]:
+    """Return the queries that an earlier drain has left in its middle, which mode Stop leaves as they are.
+
+    Raises
+    ------
+    DrainEndedError
+        One of them is to be drained: its next start ends the earlier drain, and only then there is something to drain.
+    """
+    given_up = [tracked for tracked, state in standing if state is not Standing.FAILED and host.held.given_up(tracked)]
+    known = {tracked.key: tracked for tracked in (*given_up, *host.registry.refused())}
+    found = [tracked for tracked in known.values() if _is_asked_for(options, tracked) and not tracked.is_drained]
+    if found and options.mode != "Stop":
+        raise DrainEndedError(
+            DrainState.FAILED,
+            reasons.QUERY_FAILED,
+            f"an earlier drain of {_labels(found)} was given up in the middle, and what is open there was not emitted: start the same "
+            "version again, which ends that drain, or drain the others by name, with `queries` and afterDrain 'Keep'",
+        )
+    return found
+
+
+def _left_alone(stopped: Sequence[TrackedQuery], gone_on: Sequence[TrackedQuery], unfinished: Sequence[TrackedQuery]) -> Iterator[str]:
+    if unfinished:
+        yield f"an earlier drain of {_labels(unfinished)} was given up in the middle: its next start ends that drain"
     if stopped:
         yield f"the application had stopped {_labels(stopped)} itself: what is open there was not emitted"
     if gone_on:

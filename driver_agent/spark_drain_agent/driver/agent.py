@@ -193,7 +193,11 @@ class Agent:
         if tracked.location is None or read_journal(tracked.checkpoint_files()) is None:
             return False
         with self._recoveries(tracked.location):
-            return self._recover(tracked) and self.gate.holds(tracked)
+            try:
+                return self._recover(tracked) and self.gate.holds(tracked)
+            except Exception:
+                self.registry.refuse(tracked)
+                raise
 
     def _recover(self, tracked: TrackedQuery) -> bool:
         files = tracked.checkpoint_files()

@@ -110,9 +110,13 @@ class HeldQueries:
         """Return whether a drain has had this run of a query to end."""
         return query.run_id in self._drained_runs
 
+    def given_up(self, query: TrackedQuery) -> bool:
+        """Return whether a drain has had this run of a query to end, and was given up before it had brought it to its end."""
+        return query.run_id in self._given_up
+
     def made_good(self, query: TrackedQuery) -> bool:
         """Return whether a drain has brought this run of a query to its end, whatever its first flush batch failed with."""
-        return self.ended(query) and query.run_id not in self._given_up
+        return self.ended(query) and not self.given_up(query)
 
     def stand_in(self, tracked: TrackedQuery) -> HeldQuery:
         """Return what ``start()`` returns in the place of a query that is kept from starting."""

@@ -28,13 +28,25 @@ class QueryRegistry:
         self._lock = threading.Lock()
         self._tracked: list[TrackedQuery] = []
         self._expected: list[TrackedQuery] = []
+        self._refused: dict[str, TrackedQuery] = {}
         self._last_ended: list[TrackedQuery] = []
 
     def add(self, tracked: TrackedQuery) -> None:
         """Remember a query; earlier ones that matter no more are forgotten."""
         with self._lock:
             self._tracked.append(tracked)
+            self._refused.pop(tracked.key, None)
         self.prune()
+
+    def refuse(self, tracked: TrackedQuery) -> None:
+        """Remember a query that was not started, since a drain that was interrupted is in the middle of its checkpoint."""
+        with self._lock:
+            self._refused[tracked.key] = tracked
+
+    def refused(self) -> tuple[TrackedQuery, ...]:
+        """Return the queries that were refused, and have not been started since."""
+        with self._lock:
+            return tuple(self._refused.values())
 
     def expect(self, tracked: TrackedQuery, *, still_starting: bool) -> None:
         """Remember a query whose start has raised an exception, if it runs all the same.

@@ -155,6 +155,12 @@ class TrackedQuery:
         """Return the logs of the checkpoint folder."""
         return Checkpoint(self.checkpoint_files())
 
+    @property
+    def is_drained(self) -> bool:
+        """Whether a drain of the checkpoint has come to its end, or was taken back, and no other one is in the middle of it."""
+        journal = read_journal(self.checkpoint_files()) if self.location is not None else None
+        return journal is not None and journal.over
+
     def generation(self) -> int:
         """Return how often the checkpoint has been drained; 0 for a temporary one."""
         journal = read_journal(self.checkpoint_files()) if self.location is not None else None

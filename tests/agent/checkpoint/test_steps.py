@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence, never_fenced
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.flush import copy_to_work, log_flush
+from spark_drain_agent.checkpoint.flush import archive_running_flush, copy_to_work, log_flush
 from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, JournalStep, MalformedJournalError, read_journal, write_journal
 from spark_drain_agent.checkpoint.lease import LEASE_FILES
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry, UnknownCheckpointFormatError
@@ -338,6 +338,17 @@ def test_what_can_be_undone(tmp_path: Path, fenced: bool, step: JournalStep, new
     if work is not None:
         Checkpoint(found.files, journal.work).write_offsets(work, OffsetEntry.parse("", OFFSETS))
     assert can_undo(found.files, journal) is expected
+
+
+@pytest.mark.parametrize("archived", [["metadata"], ["offsets/7", "metadata"], []])
+def test_logs_that_an_earlier_agent_has_archived_in_part(archived: list[str], tmp_path: Path) -> None:
+    """It wrote the metadata first."""
+    live = checkpoint(files_in(tmp_path), 8, 8)
+    for name in archived:
+        live.files.write(f"{JOURNAL.work}/{name}", OFFSETS)
+    archive_running_flush(live.files, JOURNAL)
+    work = Checkpoint(live.files, JOURNAL.work)
+    assert (work.newest_offsets, work.newest_commit, work.metadata) == (7, 7, JOURNAL.metadata)
 
 
 def test_reseeded_logs(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -16,12 +17,12 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import JournalStep, write_journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.logs import Checkpoint
-from spark_drain_agent.drain import committed_query
+from spark_drain_agent.drain import after_commit, committed_query
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 
-from tests.agent.apps.sinks import counted, read
+from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.checkpoint.test_steps import JOURNAL
-from tests.agent.harness import Feed, eventually
+from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -62,6 +63,23 @@ def test_it_flushes_nothing(way: None, warm: Warm, tmp_path: Path, monkeypatch: 
         drain = warm.drains.reaches(drain_id, "Drained")
     assert dict(panes) == before, "the other driver has flushed"
     assert drain["queries"][0]["checkpointPolicy"] == "Continue"
+
+
+def test_a_checkpoint_without_metadata_is_not_passed_over(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.1,))
+    feed, metadata = Feed(tmp_path / "input"), tmp_path / "checkpoint" / "metadata"
+    feed.add(3)
+    writer = counted(read(warm.session, tmp_path)).writeStream.option("checkpointLocation", str(metadata.parent))
+    query = writer.foreachBatch(to_files(tmp_path / "out")).start()
+    query.processAllAvailable()
+    metadata.unlink()
+    (metadata.parent / ".metadata.crc").unlink()
+    with warm.requested() as asked:
+        stalled = warm.drains.reaches(asked, "Stalled")
+        assert "/metadata is missing, by which Spark knows the query again: write it anew" in stalled["message"]
+        metadata.write_text(json.dumps({"id": query.id}))
+        eventually(lambda: warm.drains.show(asked)["state"] == "Drained", "the drain to go on")
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
 
 
 @pytest.mark.parametrize("way", ["Auto", "WorkCopy"], indirect=True)

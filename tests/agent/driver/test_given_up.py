@@ -8,21 +8,27 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.drain import after_commit
+from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
+from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 Start = Callable[[], Driver]
 
 
-def start_in(warm: Warm, base: Path, name: str) -> StreamingQuery:
-    writer = counted(read(warm.session, base)).writeStream.queryName(name).option("checkpointLocation", str(base / "checkpoints" / name))
-    query = writer.foreachBatch(to_files(base / "out" / name, poison=base / f"poison-{name}")).start()
+def start_in(warm: Warm, base: Path, name: str, *keys: Column, bounded: bool = False) -> StreamingQuery:
+    made = counted(read(warm.session, base), *keys)
+    writer = made.writeStream.queryName(name).option("checkpointLocation", str(base / "checkpoints" / name))
+    writer = writer.foreachBatch(to_files(base / "out" / name, poison=base / f"poison-{name}"))
+    query = (writer.trigger(availableNow=True) if bounded else writer).start()
     query.processAllAvailable()
     return query
 
@@ -64,6 +70,41 @@ def test_every_wait_tells_and_the_next_start_finishes_it(warm: Warm, tmp_path: P
         assert again.exception() is None
     warm.drain()
     warm.session.conf.unset("spark.sparkdrain.flush")
+
+
+@pytest.mark.parametrize("bounded", [False, True], ids=["running", "bounded"])
+def test_no_later_drain_says_that_it_is_drained(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounded: bool) -> None:
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.1,))
+    feed, poison = Feed(tmp_path / "input"), tmp_path / "poison-broken"
+    feed.add(3)
+    with session_confs(warm.session, {"spark.sparkdrain.flush": "WorkCopy"}):
+        start_in(warm, tmp_path, "well")
+        start_in(warm, tmp_path, "broken", bounded=bounded)
+        poison.touch()
+        with warm.requested(queries="broken", afterDrain="Keep") as asked:
+            warm.drains.reaches(asked, "Stalled", reason="FlushFailed")
+        poison.unlink()
+        told = "an earlier drain of query 'broken' was given up in the middle"
+        assert told in failed(warm)
+        warm.forget()
+        with pytest.raises(RecoveryNeedsPreviousVersionError):  # a later run starts another version, and goes on without it
+            start_in(warm, tmp_path, "broken", F.col("id") % 2)
+        start_in(warm, tmp_path, "well")
+        assert told in failed(warm)
+        assert told in warm.drain("Stop")["message"]
+        for name in ("broken", "well"):
+            start_in(warm, tmp_path, name)
+        assert ids_in(tmp_path / "out" / "broken") == exactly(feed.ids)
+        warm.drain()
+    for name in ("broken", "well"):
+        assert ids_in(tmp_path / "out" / name) == exactly(feed.ids)
+
+
+def failed(warm: Warm) -> str:
+    with warm.requested() as asked:
+        drain = warm.drains.reaches(asked, "Failed")
+        assert drain["reason"] == "QueryFailed"
+        return str(drain["message"])
 
 
 @pytest.fixture

@@ -75,9 +75,7 @@ RESTARTING = replace(RESTARTED, finished=False, succeeded=False, node_uid="other
         pytest.param(
             [ON_ONE], [replace(MOVING, node_uid="other", pod_uid="x")], {"a-exec-1"}, set(), False, id="both nodes of an application"
         ),
-        pytest.param(
-            [ON_ONE, replace(B1, node_uid="other")], [MOVING], set(), set(), False, id="the limit is the cluster's"
-        ),
+        pytest.param([ON_ONE, replace(B1, node_uid="other")], [MOVING], set(), set(), False, id="the limit is the cluster's"),
         pytest.param([replace(B1, node_uid="hurry")], [MOVING], {"b-exec-1"}, set(), False, id="no limit without time"),
         pytest.param([DRIVER_ON_OTHER], [replace(RESTARTED, node_uid="one")], {"a-driver"}, set(), False, id="it came from another node"),
         pytest.param([ON_ONE], [FAILED] * ATTEMPTS, set(), {"a-exec-1"}, True, id="tried in vain"),
