@@ -51,7 +51,7 @@ class Informer:
         self._changed = changed
         version, plural = collection.api_version, collection.plural
         self._path = objects_path(version, namespace, plural) if namespace else cluster_path(version, plural)
-        self._version = ""
+        self._version, self._newest = "", 0
         self._problem = ""
         self._failures = 0
         self._stream: WatchStream | None = None
@@ -104,8 +104,13 @@ class Informer:
     def _list(self) -> None:
         plural, query = self._collection.plural, {**self._collection.query, "limit": _PAGE}
         listed: set[tuple[str, str]] = set()
+        known = max(self._newest, self._cache.newest(plural, self._namespace))
         while True:
             page = self._client.request("GET", self._path, query=query)
+            if not listed and _number(page["metadata"]["resourceVersion"]) < known:
+                # A list without a version is the newest that there is: older than what was known before it, that was taken back.
+                _log.warning("%s has gone back to an earlier version, as from a backup: everything is taken anew", self._path)
+                self._cache.went_back(plural, self._namespace)
             for body in page.get("items") or []:
                 # Items of a list have neither, and the cache answers as the API server does.
                 body.setdefault("apiVersion", page["apiVersion"])
@@ -118,9 +123,9 @@ class Informer:
                 break
             query["continue"] = following
         version = str(page["metadata"]["resourceVersion"])
-        for body in self._cache.keep_only(plural, self._namespace, listed, int(version) if version.isdecimal() else 0):
+        for body in self._cache.keep_only(plural, self._namespace, listed, _number(version)):
             self._changed(body)
-        self._version = version
+        self._version, self._newest = version, _number(version)
         self._problem = ""
 
     def _watch(self) -> None:
@@ -154,6 +159,11 @@ class Informer:
         elif type_ != "BOOKMARK":
             self._cache.put(self._collection.plural, body)
         self._version = str(body["metadata"]["resourceVersion"])
+        self._newest = max(self._newest, _number(self._version))
         if type_ != "BOOKMARK":
             self._changed(body)
         return True
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0

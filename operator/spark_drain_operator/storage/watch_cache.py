@@ -190,10 +190,27 @@ class WatchCache:
             self._drop(key)
             self._bury(key, version)
 
+    def newest(self, plural: str, namespace: str) -> int:
+        """Return the newest version of which anything in a namespace was known, "" for all."""
+        with self._lock:
+            known = (found[0] for key, found in self._objects.items() if _is_in(key, plural, namespace))
+            gone = (version for key, version in self._gone.items() if _is_in(key, plural, namespace))
+            return max(*known, *gone, 0, 0)
+
+    def went_back(self, plural: str, namespace: str) -> None:
+        """Forget all that is known of a namespace, and what is heard of from elsewhere: the server was restored from a backup."""
+        with self._lock:
+            elsewhere = {(known, where) for (known, where), heard in self._heard.items() if heard == math.inf}
+            for kind, where in {(plural, namespace), *elsewhere}:
+                for key in [key for key in self._objects if _is_in(key, kind, where)]:
+                    self._drop(key)
+                for key in [key for key in self._gone if _is_in(key, kind, where)]:
+                    del self._gone[key]
+
     def keep_only(self, plural: str, namespace: str, listed: Set[tuple[str, str]], version: int) -> Iterator[dict[str, Any]]:
         """Forget what is not in a list as it was at a version (namespace and name of each object); yield the last known form of that."""
         with self._lock:
-            there = [key for key in self._objects if key[0] == plural and namespace in ("", key[1]) and key[1:] not in listed]
+            there = [key for key in self._objects if _is_in(key, plural, namespace) and key[1:] not in listed]
             gone = [(key, self._objects[key][2]) for key in there if self._objects[key][0] <= version]
             for key, _ in gone:
                 self._drop(key)
@@ -213,6 +230,10 @@ class WatchCache:
         self._gone[key] = max(version, self._gone.pop(key, 0))
         if len(self._gone) > _MOST_GONE:
             self._gone.popitem(last=False)
+
+
+def _is_in(key: _Key, plural: str, namespace: str) -> bool:
+    return key[0] == plural and namespace in ("", key[1])
 
 
 def _key(plural: str, body: Mapping[str, Any]) -> _Key:

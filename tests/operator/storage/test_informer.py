@@ -105,6 +105,26 @@ def test_a_watch_that_is_cut_off_goes_on(api_server: ApiServer, namespace: str) 
             eventually(lambda number=number: maps.data("a") == {"a": f"later {number}"}, "the change", 20)  # type: ignore[misc]
 
 
+def test_a_server_that_was_restored_from_a_backup(api_server: ApiServer, namespace: str) -> None:
+    with kept(api_server, namespace) as maps:
+        maps.create("a", a="1")
+        maps.informer.start()
+        eventually(lambda: maps.data("a"), "the list")
+        for name in ("a", "lost"):  # of a time that has not been, after the restoration
+            metadata = {"name": name, "namespace": namespace, "resourceVersion": str(10**12), "labels": {"kept": "yes"}}
+            maps.cache.put("configmaps", {"metadata": metadata, "data": {"a": "of the future"}})
+        maps.client.too_old = True
+        stream = maps.client.stream
+        assert stream is not None
+        stream.close()
+        eventually(lambda: maps.data("a") is None, "the watch is refused")
+        maps.client.too_old = False
+        eventually(lambda: maps.data("a") == {"a": "1"}, "what is there", 20)
+        assert maps.gone("lost")
+        maps.change("a", a="2")
+        eventually(lambda: maps.data("a") == {"a": "2"}, "a change")
+
+
 def test_what_is_deleted_while_nobody_watches_is_missed(api_server: ApiServer, namespace: str) -> None:
     with kept(api_server, namespace) as maps:
         for name in ("a", "b"):

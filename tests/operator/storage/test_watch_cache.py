@@ -60,6 +60,24 @@ def test_a_list_takes_the_place_of_what_was_known(cache: WatchCache) -> None:
     assert [version(cache, name) for name in ("kept", "changed", "new", "gone", "later")] == ["1", "2", "3", "", "9"]
 
 
+def test_a_server_that_was_restored_from_a_backup_is_believed(cache: WatchCache) -> None:
+    cache.put("pods", pod("a", "90"))
+    cache.remove("pods", pod("b", "95"))
+    assert (cache.newest("pods", ""), cache.newest("pods", "other")) == (95, 0)
+    cache.went_back("pods", "ns")
+    assert cache.newest("pods", "") == 0
+    assert cache.put("pods", pod("b", "40"))
+    assert (version(cache), version(cache, "b")) == ("", "40")
+
+
+def test_what_others_watch_is_forgotten_with_it(cache: WatchCache) -> None:
+    cache.watch(Collection("v1", "drains"))
+    cache.heard("drains", "", always=True)
+    cache.put("drains", pod("a", "90"))
+    cache.went_back("pods", "ns")
+    assert cache.get("drains", "ns", "a") is None
+
+
 def test_objects_are_found_by_their_index(cache: WatchCache) -> None:
     cache.put("pods", pod("b", "1", app="x"))
     cache.put("pods", pod("a", "2", app="x"))
