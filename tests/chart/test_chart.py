@@ -107,6 +107,13 @@ def test_the_pod_keeps_to_the_restricted_profile(helm: str) -> None:
         assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
 
 
+def test_probes_have_kubernetes_defaults_where_the_values_are_taken_away(helm: str) -> None:
+    (deployment,) = of_kind(rendered(helm, "--set", "livenessProbe=null", "--set", "readinessProbe=null"), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    probe = {"httpGet": {"path": "/healthz", "port": "health"}}
+    assert (container["livenessProbe"], container["readinessProbe"]) == (probe, probe)
+
+
 def test_the_command_line_is_one_that_the_operator_reads(helm: str) -> None:
     from spark_drain_operator.cli import parse
 
@@ -253,6 +260,8 @@ def test_user_roles_are_aggregated_unless_switched_off(helm: str) -> None:
         (("--set", "agentNamespaces[0].namespace=one,agentNamespaces[0].serviceAccounts={system:x}"), "serviceAccounts"),
         (("--set", r"commonLabels.app\.kubernetes\.io/name=another"), "commonLabels"),
         (("--set", r"podLabels.app\.kubernetes\.io/name=another"), "podLabels"),
+        (("--set", "operator=null"), "missing propert"),
+        (("--set", "nodeWatch=null"), "missing propert"),
     ],
 )
 def test_wrong_values_are_named(helm: str, arguments: tuple[str, ...], name: str) -> None:
