@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -37,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     topic, run = _TOPICS[options.topic]
     try:
         run(open_channel(options.metadata_store, topic), options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has enough, as `head` has. What is left must go somewhere, or Python complains when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (StoreError, DrainAlreadyActiveError, UnsupportedOptionError, UnsupportedDestinationError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

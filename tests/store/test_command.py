@@ -67,6 +67,15 @@ def refused(done: "subprocess.CompletedProcess[str]", said: str) -> None:
     assert said in done.stderr
 
 
+def test_whoever_reads_may_have_enough(drain: Command, location: str) -> None:
+    written(drain)
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(argv(location, "show"), stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_application_without_drains_shows_none(drain: Command, location: str) -> None:
     """The location may be mistyped."""
     done = drain("show")
