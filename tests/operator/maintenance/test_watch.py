@@ -121,6 +121,7 @@ def test_an_operator_that_was_killed_goes_on(watching: World, node: str) -> None
     watching.operator.start()
     taint(watching, node, TAINT)
     first = eventually(lambda: next(iter(placements(watching)), None), what="the placement")
+    said(watching, "EvacuationStarted")  # it is told after the placement was created
     watching.operator.kill()
     time.sleep(2)  # the time of the node goes on while nobody looks
     watching.operator.start()
