@@ -91,11 +91,18 @@ def test_every_make_target_in_the_pages_exists() -> None:
     assert not [(page, target) for page, target in mentioned if target not in declared[1].split()]
 
 
-def test_every_installation_by_helm_in_the_pages_renders() -> None:
+def test_every_installation_by_helm_in_the_pages_renders(tmp_path: Path) -> None:
+    """With the values that it names, or that the page shows after the name of their file."""
     helm = str(gobuild.build(gobuild.HELM) / "helm")
     found = commands("helm upgrade --install")
     assert found
     for page, words in found:
+        if "-f" in words:
+            values = words.index("-f") + 1
+            shown = re.search(rf"`{re.escape(words[values])}`.*?```yaml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+            assert shown, f"{page}: {words[values]}"
+            (tmp_path / words[values]).write_text(shown[1])
+            words[values] = str(tmp_path / words[values])
         done = subprocess.run([helm, "template", *words[3:]], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{page}: {done.stderr}"
 
