@@ -26,6 +26,7 @@ __all__ = [
     "KubeClient",
     "WatchStream",
     "cluster_path",
+    "collection_path",
     "objects_path",
 ]
 
@@ -60,6 +61,11 @@ def cluster_path(api_version: str, plural: str, *rest: str) -> str:
     return _path(api_version, plural, *rest)
 
 
+def collection_path(api_version: str, namespace: str, plural: str) -> str:
+    """Return the path of the objects of a namespace, with "" of all; raises as `objects_path` does."""
+    return objects_path(api_version, namespace, plural) if namespace else cluster_path(api_version, plural)
+
+
 def _path(api_version: str, *parts: str) -> str:
     for part in parts:
         if not part.strip("."):
@@ -83,9 +89,16 @@ class ApiUnavailableError(Exception):
         super().__init__(message)
         self.status = status
 
+    @property
+    def answered(self) -> bool:
+        """Whether the server is there all the same."""
+        return self.status == 500
+
 
 class AnswerTooLargeError(ApiUnavailableError):
     """The API server's answer was longer than any that is read: it is there, and asking once more does not help."""
+
+    answered = True
 
 
 class ApiError(Exception):

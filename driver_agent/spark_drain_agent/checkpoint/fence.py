@@ -48,7 +48,7 @@ def unfence_overtaken(files: CheckpointFiles, journal: Journal | None) -> None:
 
     Spark 3.5 does that where the query waited for its lock, and was told to end because the store's answer to the fence was lost.
     """
-    if journal is None or never_fenced(files, journal) or journal.step is not JournalStep.PREPARED:
+    if journal is None or journal.step is not JournalStep.PREPARED or not held(files):
         return
     planned = Checkpoint(files).find_offsets(journal.flush_batch_id)
     if planned is not None and planned.watermark_ms != END_OF_TIME_MS:

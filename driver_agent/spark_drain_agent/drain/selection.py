@@ -54,9 +54,8 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
     standing = [(tracked, tracked.standing()) for tracked in host.registry.all()]
     standing = [(tracked, state) for tracked, state in standing if state is not Standing.FAILED or not host.held.made_good(tracked)]
     gone_on = [tracked for tracked, state in standing if state is Standing.FINISHED and tracked.gone_on]
-    there = [item for item in standing if item[1] not in (Standing.HELD, Standing.STOPPED) and item[0] not in gone_on]
     unfinished = _unfinished(host, options, standing)
-    there = [item for item in there if item[0] not in unfinished]
+    there = [item for item in standing if item[1] not in (Standing.HELD, Standing.STOPPED) and item[0] not in (*gone_on, *unfinished)]
     _check_known(options, {tracked.captured.query_name for tracked, _ in there})
     for tracked, state in there:
         if state is Standing.FAILED and _is_asked_for(options, tracked):

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_store import DrainOptions
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import read_journal
+from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.clock import wall
 from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, REAL_TIME_TRIGGER, QueryFacts, fingerprint
@@ -155,15 +155,18 @@ class TrackedQuery:
         """Return the logs of the checkpoint folder."""
         return Checkpoint(self.checkpoint_files())
 
+    def _journal(self) -> Journal | None:
+        return read_journal(self.checkpoint_files()) if self.location is not None else None
+
     @property
     def is_drained(self) -> bool:
         """Whether a drain of the checkpoint has come to its end, or was taken back, and no other one is in the middle of it."""
-        journal = read_journal(self.checkpoint_files()) if self.location is not None else None
+        journal = self._journal()
         return journal is not None and journal.over
 
     def generation(self) -> int:
         """Return how often the checkpoint has been drained; 0 for a temporary one."""
-        journal = read_journal(self.checkpoint_files()) if self.location is not None else None
+        journal = self._journal()
         return journal.drains if journal is not None else 0
 
     def facts(self) -> QueryFacts:
@@ -190,7 +193,7 @@ class TrackedQuery:
         )
 
     def _earlier_sink_remembers(self) -> bool:
-        journal = read_journal(self.checkpoint_files()) if self.location is not None else None
+        journal = self._journal()
         return journal is not None and journal.ids_are_remembered
 
     @cached_property

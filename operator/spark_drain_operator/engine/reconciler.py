@@ -256,8 +256,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             # What ended in another way than by an outcome that was decided first may still have what an earlier pass has written.
             if not removed and not self._forgotten(body) and not self._may_go(body, status):
                 return _REMOVE_AGAIN_SECONDS
-            released = self._objects.set_finalizer(body, present=False)
-            self._held.pop(_key(body), None)
+            released = self._release(body)
             if released is None:
                 return None
             body = released
@@ -286,8 +285,7 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
     def _let_go(self, body: dict[str, Any]) -> None:
         """Remove what was written for the object, where that is possible at once, and the finalizer."""
         self._forgotten(body)
-        self._objects.set_finalizer(body, present=False)
-        self._held.pop(_key(body), None)
+        self._release(body)
 
     def _forgotten(self, body: dict[str, Any]) -> bool:
         """Remove what was written for the object; return whether that was possible."""
@@ -297,6 +295,12 @@ class Reconciler(Generic[SpecT, StatusT, PassT]):
             _log.warning("%s: what was written for it could not be removed: %s", body["metadata"]["name"], error)
             return False
         return True
+
+    def _release(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """Remove the finalizer; return the object as it is then, None where it is gone."""
+        released = self._objects.set_finalizer(body, present=False)
+        self._held.pop(_key(body), None)
+        return released
 
     def _hold(self, body: dict[str, Any]) -> None:
         names = {name: body["metadata"][name] for name in ("namespace", "name", "uid")}

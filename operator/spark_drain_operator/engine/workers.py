@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from spark_drain_store import ConflictError, StoreError, StoreUnavailableError
-from spark_drain_store.kube_client import AnswerTooLargeError, ApiError, ApiUnavailableError
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 
 from spark_drain_operator.engine.queue import DelayedQueue
 
@@ -54,7 +54,7 @@ def _away(error: BaseException | None) -> bool:
     """
     if isinstance(error, StoreUnavailableError):
         return error.__cause__ is None or _away(error.__cause__)
-    return isinstance(error, ApiUnavailableError) and not isinstance(error, AnswerTooLargeError) and error.status != 500
+    return isinstance(error, ApiUnavailableError) and not error.answered
 
 
 class Workers:

@@ -10,7 +10,8 @@ from typing import Any
 
 from spark_drain_store.kube_client import ApiError
 
-from spark_drain_operator.maintenance.evacuation import APPLICATIONS, Told, opted_in
+from spark_drain_operator.applications.kubeflow import KubeflowAdapter
+from spark_drain_operator.maintenance.evacuation import Told, application_of, opted_in
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 from spark_drain_operator.storage.own_objects import GROUP
@@ -42,7 +43,7 @@ def budget_of(application: Mapping[str, Any], stuck: Iterable[PodOnNode]) -> dic
     executors = sorted({pod.executor_id for pod in pods})
     if executors:
         chosen.append({"key": "spark-exec-id", "operator": "NotIn", "values": executors})
-    owner = {"apiVersion": APPLICATIONS[0], "kind": "SparkApplication", "name": metadata["name"], "uid": metadata["uid"]}
+    owner = {"apiVersion": KubeflowAdapter.api_version, "kind": KubeflowAdapter.kind, "name": metadata["name"], "uid": metadata["uid"]}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -146,7 +147,7 @@ class BudgetKeeper:
     def _keep_one(
         self, key: _Application, own: Mapping[str, Any] | None, others: Sequence[Mapping[str, Any]], stuck: Sequence[PodOnNode]
     ) -> None:
-        body = self._cluster.applications.get(*APPLICATIONS, *key)
+        body = application_of(self._cluster, *key)
         if body is None:  # the budget goes with it
             with self._lock:
                 self._opted.discard(key)

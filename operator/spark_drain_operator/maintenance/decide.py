@@ -122,7 +122,7 @@ def decide(
     there = {(pod.namespace, pod.application, pod.uid) for pod in pods}
     # What is said to move a pod that is not there takes nobody's place: whoever may create drains can say so.
     busy = {item.pod[:2] for item in known if not item.finished and item.pod in there}
-    leaving = {(item.namespace, item.application) for item in known if item.restarts and not item.finished}
+    leaving = {item.pod[:2] for item in known if item.restarts and not item.finished}
     restarting = {(pod.namespace, pod.application) for pod in pods if pod.role is Role.DRIVER}
     restarted = {
         (item.namespace, item.application, item.node_uid, item.pod_uid)

@@ -9,6 +9,7 @@ from typing import Any
 
 from spark_drain_store.kube_client import ApiError
 
+from spark_drain_operator.applications.kubeflow import KubeflowAdapter
 from spark_drain_operator.clock import now
 from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
 from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
@@ -18,10 +19,7 @@ from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN, attempt
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.nodes import PodOnNode
 
-__all__ = ["APPLICATIONS", "Evacuation", "Look", "Told", "named", "opted_in"]
-
-APPLICATIONS = ("sparkoperator.k8s.io/v1beta2", "sparkapplications")
-"""API version and plural of what may opt in."""
+__all__ = ["Evacuation", "Look", "Told", "application_of", "named", "opted_in"]
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ class Evacuation:
     def _opted_in(self, pods: Iterable[PodOnNode]) -> set[tuple[str, str]]:
         found: set[tuple[str, str]] = set()
         for namespace, name in {(pod.namespace, pod.application) for pod in pods}:
-            body = self._cluster.applications.get(*APPLICATIONS, namespace, name)
+            body = application_of(self._cluster, namespace, name)
             if body is not None and opted_in(body):
                 found.add((namespace, name))
         return found
@@ -211,6 +209,12 @@ class Evacuation:
         if key not in self._told:
             self._told.add(key)
             self._tell(Told(pod.namespace, pod.application, reason, f"{named(pod)}: {message}", warning, pod.node_uid))
+
+
+def application_of(cluster: Cluster, namespace: str, name: str) -> dict[str, Any] | None:
+    """Return a SparkApplication, None where there is none."""
+    watched = KubeflowAdapter.watched
+    return cluster.applications.get(watched.api_version, watched.plural, namespace, name)
 
 
 def opted_in(body: Mapping[str, Any]) -> bool:

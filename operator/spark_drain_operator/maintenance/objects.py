@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from spark_drain_operator.applications.kubeflow import KubeflowAdapter
 from spark_drain_operator.clock import format_time, read_time
 from spark_drain_operator.engine.conditions import FINISHED, SUCCEEDED
 from spark_drain_operator.maintenance.decide import Attempt
@@ -44,7 +45,7 @@ def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime |
     digest = hashlib.sha256(f"{pod.node_uid}/{pod.uid}".encode()).hexdigest()[:_SHORT]
     left = min(max(1, seconds_left), _LONGEST)
     margin = min(_MARGIN_SECONDS, left // 5)
-    application = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "name": pod.application}
+    application = {"apiVersion": KubeflowAdapter.api_version, "kind": KubeflowAdapter.kind, "name": pod.application}
     spec: dict[str, Any] = {"applicationRef": application, "ttlSecondsAfterFinished": _KEPT_SECONDS}
     if pod.role is Role.DRIVER:
         spec |= {

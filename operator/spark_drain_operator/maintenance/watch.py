@@ -13,7 +13,7 @@ from spark_drain_store.kube_client import ApiError, ApiUnavailableError
 from spark_drain_operator.clock import format_time, later, now
 from spark_drain_operator.maintenance.budgets import BudgetKeeper
 from spark_drain_operator.maintenance.clearing import Clearing, clearing_of, marks_of
-from spark_drain_operator.maintenance.evacuation import APPLICATIONS, Evacuation, Told
+from spark_drain_operator.maintenance.evacuation import Evacuation, Told, application_of
 from spark_drain_operator.periodic import Periodic
 from spark_drain_operator.settings import NodeSettings
 from spark_drain_operator.storage import Cluster
@@ -115,6 +115,6 @@ class NodeWatch:
         why = f"node {node.node} is to be clear by {format_time(node.until)} ({node.why}): " if node is not None else ""
         message = f"{why}{told.message}"
         _log.info("%s/%s: %s", told.namespace, told.application, message)
-        body = self._cluster.applications.get(*APPLICATIONS, told.namespace, told.application)
+        body = application_of(self._cluster, told.namespace, told.application)
         if body is not None:
             self._cluster.events.record(body, "Warning" if told.warning else "Normal", told.reason, message)

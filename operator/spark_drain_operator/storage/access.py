@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Sequence, Set
 
-from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, cluster_path, objects_path
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, collection_path
 
 from spark_drain_operator.periodic import Periodic
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
@@ -45,13 +45,7 @@ class Access:
         kinds = [*own, ("v1", "configmaps"), ("v1", "pods")]
         self._collections = {
             namespace: [
-                (
-                    version.rpartition("/")[0],
-                    plural,
-                    namespace,
-                    objects_path(version, namespace, plural) if namespace else cluster_path(version, plural),
-                )
-                for version, plural in kinds
+                (version.rpartition("/")[0], plural, namespace, collection_path(version, namespace, plural)) for version, plural in kinds
             ]
             for namespace in (namespaces or [""])
         }

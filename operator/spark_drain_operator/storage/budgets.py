@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path, objects_path
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, collection_path, objects_path
 
 from spark_drain_operator.storage.lists import objects_of
 
@@ -25,8 +25,7 @@ class Budgets:
         """Return all budgets, whoever has made them; the namespace "" means everywhere."""
         found: list[dict[str, Any]] = []
         for namespace in namespaces:
-            path = objects_path(_API_VERSION, namespace, _PLURAL) if namespace else cluster_path(_API_VERSION, _PLURAL)
-            found += objects_of(self._client, path, {}, page=_PAGE)
+            found += objects_of(self._client, collection_path(_API_VERSION, namespace, _PLURAL), {}, page=_PAGE)
         return found
 
     def create(self, body: Mapping[str, Any]) -> None:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, WatchStream, cluster_path, objects_path
+from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, WatchStream, collection_path
 
 from spark_drain_operator.periodic import Periodic
-from spark_drain_operator.storage.watch_cache import Collection, WatchCache
+from spark_drain_operator.storage.watch_cache import Collection, WatchCache, number_of
 
 __all__ = ["Informer"]
 
@@ -49,14 +49,13 @@ class Informer:
     ) -> None:
         self._client, self._cache, self._collection, self._namespace = client, cache, collection, namespace
         self._changed = changed
-        version, plural = collection.api_version, collection.plural
-        self._path = objects_path(version, namespace, plural) if namespace else cluster_path(version, plural)
+        self._path = collection_path(collection.api_version, namespace, collection.plural)
         self._version, self._newest = "", 0
         self._problem = ""
         self._failures = 0
         self._stream: WatchStream | None = None
         self._stopped = threading.Event()
-        self._thread = Periodic(f"informer-{plural}-{namespace}", self._follow)
+        self._thread = Periodic(f"informer-{collection.plural}-{namespace}", self._follow)
         cache.watch(collection)
 
     def start(self) -> None:
@@ -107,7 +106,7 @@ class Informer:
         known = max(self._newest, self._cache.newest(plural, self._namespace))
         while True:
             page = self._client.request("GET", self._path, query=query)
-            if not listed and _number(page["metadata"]["resourceVersion"]) < known:
+            if not listed and number_of(page["metadata"]["resourceVersion"]) < known:
                 # A list without a version is the newest that there is: older than what was known before it, that was taken back.
                 _log.warning("%s has gone back to an earlier version, as from a backup: everything is taken anew", self._path)
                 self._cache.went_back(plural, self._namespace)
@@ -123,9 +122,9 @@ class Informer:
                 break
             query["continue"] = following
         version = str(page["metadata"]["resourceVersion"])
-        for body in self._cache.keep_only(plural, self._namespace, listed, _number(version)):
+        for body in self._cache.keep_only(plural, self._namespace, listed, number_of(version)):
             self._changed(body)
-        self._version, self._newest = version, _number(version)
+        self._version, self._newest = version, number_of(version)
         self._problem = ""
 
     def _watch(self) -> None:
@@ -159,11 +158,7 @@ class Informer:
         elif type_ != "BOOKMARK":
             self._cache.put(self._collection.plural, body)
         self._version = str(body["metadata"]["resourceVersion"])
-        self._newest = max(self._newest, _number(self._version))
+        self._newest = max(self._newest, number_of(self._version))
         if type_ != "BOOKMARK":
             self._changed(body)
         return True
-
-
-def _number(version: str) -> int:
-    return int(version) if version.isdecimal() else 0

@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path, objects_path
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, cluster_path, collection_path
 
 from spark_drain_operator.storage.lists import metadata_of
-from spark_drain_operator.storage.pods import PAGE, PodPhases
+from spark_drain_operator.storage.pods import APP_LABEL, PAGE, PodPhases
 
 __all__ = ["Nodes", "PodOnNode", "Role"]
-
-_APP_LABEL = "sparkoperator.k8s.io/app-name"
 
 
 class Role(StrEnum):
@@ -78,7 +76,7 @@ class Nodes:
     def spark_pods(self, name: str, uid: str, namespaces: Iterable[str] = ("",)) -> tuple[PodOnNode, ...]:
         """Return the pods of SparkApplications on a node that may still run a container; the namespace "" means everywhere."""
         query = {
-            "labelSelector": f"spark-role in ({Role.DRIVER},{Role.EXECUTOR}),{_APP_LABEL},{_APP_LABEL}!=",
+            "labelSelector": f"spark-role in ({Role.DRIVER},{Role.EXECUTOR}),{APP_LABEL},{APP_LABEL}!=",
             "fieldSelector": f"spec.nodeName={name},{PodPhases.ALIVE}",
         }
         return tuple(
@@ -86,7 +84,7 @@ class Nodes:
                 namespace=metadata["namespace"],
                 name=metadata["name"],
                 uid=metadata["uid"],
-                application=metadata["labels"][_APP_LABEL],
+                application=metadata["labels"][APP_LABEL],
                 role=Role(metadata["labels"]["spark-role"]),
                 terminating=bool(metadata.get("deletionTimestamp")),
                 run_id=metadata["labels"].get("spark-app-selector", ""),
@@ -94,7 +92,5 @@ class Nodes:
                 node_uid=uid,
             )
             for namespace in namespaces
-            for metadata in metadata_of(
-                self._client, objects_path("v1", namespace, "pods") if namespace else cluster_path("v1", "pods"), query, page=PAGE
-            )
+            for metadata in metadata_of(self._client, collection_path("v1", namespace, "pods"), query, page=PAGE)
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient, cluster_path, objects_path
+from spark_drain_store.kube_client import JSON_PATCH, ApiError, KubeClient, collection_path, objects_path
 
 from spark_drain_operator.storage.lists import metadata_of, objects_of
 from spark_drain_operator.storage.watch_cache import Collection, WatchCache
@@ -105,7 +105,7 @@ class OwnObjects:
 
     def all(self, namespace: str, query: Mapping[str, str] = _EVERYTHING) -> Iterator[dict[str, Any]]:
         """Yield all objects of a namespace, or with "" of the cluster, that a query selects; there may be thousands."""
-        path = self._path(namespace) if namespace else cluster_path(f"{GROUP}/{VERSION}", self._resource.plural)
+        path = collection_path(f"{GROUP}/{VERSION}", namespace, self._resource.plural)
         return objects_of(self._client, path, query, page=_PAGE)
 
     def labelled(self, selector: str, namespaces: Iterable[str] = ("",)) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Collection", "WatchCache"]
+__all__ = ["Collection", "WatchCache", "number_of"]
 
 _MOST_GONE = 10_000
 _SILENT_SECONDS = 180.0
@@ -51,10 +51,13 @@ class Collection:
     index: Callable[[Mapping[str, Any]], str] = _no_index
 
 
+def number_of(version: str) -> int:
+    """Return a resourceVersion as a number: those of one kind of objects can be compared (KEP-5504); 0 where it is none."""
+    return int(version) if version.isdecimal() else 0
+
+
 def _version(body: Mapping[str, Any]) -> int:
-    """Return a resourceVersion: those of one kind of objects can be compared (KEP-5504); 0 where one is no number."""
-    text = str(body["metadata"].get("resourceVersion", ""))
-    return int(text) if text.isdecimal() else 0
+    return number_of(str(body["metadata"].get("resourceVersion", "")))
 
 
 _Key = tuple[str, str, str]

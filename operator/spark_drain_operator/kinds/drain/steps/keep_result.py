@@ -60,8 +60,8 @@ def run(drain: DrainPass) -> Outcome:
     try:
         drain.cluster.results.write(drain.body, name, data)
     except (ApiError, ApiUnavailableError) as error:
-        there = isinstance(error, ApiError) or error.status == 500  # as with a webhook that fails
-        if not there or not (drain.deleted or _over(drain)):
+        away = isinstance(error, ApiUnavailableError) and not error.answered
+        if away or not (drain.deleted or _over(drain)):
             raise
         return _without(drain, name, str(error))
     except ResultNameTakenError:
