@@ -1,7 +1,8 @@
-"""What this process asks of its JVM."""
+"""What a test asks of its JVM."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -11,14 +12,14 @@ __all__ = ["Asked"]
 
 
 class Asked:
-    """The commands that are sent to a JVM, but those by which py4j lets go of an object."""
+    """The commands that the thread of a test sends to a JVM, but those by which py4j lets go of an object."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commands: list[str] = []
-        send = GatewayClient.send_command
+        send, thread = GatewayClient.send_command, threading.get_ident()
 
         def noted(client: Any, command: str, *arguments: Any, **options: Any) -> Any:
-            if not command.startswith("m\nd\n"):
+            if threading.get_ident() == thread and not command.startswith("m\nd\n"):
                 self.commands.append(command)
             return send(client, command, *arguments, **options)
 
