@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]  # py4j ships no types
+
 __all__ = ["private_field"]
+
+_NAMES = re.compile(r"\.([^.\s,)]+)(?=[,)])")
+"""Of fields in the text of an array of them: ``Array(private final int org.example.Holder.field, ...)``."""
 
 
 def private_field(holder: Any, name: str) -> Any:
     """Return the value of a field of an object's class or of one above it, None where there is no such field."""
     of = holder.getClass()
+    scala = JavaClass("scala.runtime.ScalaRunTime", of._gateway_client)
     while of is not None:
-        for field in of.getDeclaredFields():
-            if str(field.getName()).rsplit("$", 1)[-1] == name:
+        # Asked for all at once: an array is read one element at a time, and a name that is not there is an exception.
+        for field_name in _NAMES.findall(str(scala.stringOf(of.getDeclaredFields()))):
+            if field_name.rsplit("$", 1)[-1] == name:
+                field = of.getDeclaredField(field_name)
                 field.setAccessible(True)
                 return field.get(holder)
         of = of.getSuperclass()

@@ -11,10 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError, in_words
+from spark_drain_agent.spark_internals.reflection import private_field
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -33,6 +34,7 @@ _STREAMING = "org.apache.spark.sql.execution.streaming"
 _EXECUTIONS = (f"{_STREAMING}.runtime.IncrementalExecution", f"{_STREAMING}.IncrementalExecution")
 _PROPAGATORS = (f"{_STREAMING}.runtime.WatermarkPropagator", f"{_STREAMING}.WatermarkPropagator")
 _METADATA = (f"{_STREAMING}.checkpointing.OffsetSeqMetadata", f"{_STREAMING}.OffsetSeqMetadata")
+_STATEFUL = (f"{_STREAMING}.operators.stateful.StatefulOperator", f"{_STREAMING}.StatefulOperator")
 _STATE = f"{_STREAMING}.state"
 _STORE_CONF = "spark.sql.streaming.stateStore"
 STATE_PROVIDER = f"{_STORE_CONF}.providerClass"
@@ -135,8 +137,9 @@ def planned_stores(internals: SparkInternals, captured: CapturedWriter, checkpoi
     """
     try:
         plan = _execution(internals, captured, checkpoint, metadata).executedPlan()
+        stateful = internals.jvm.java.lang.Class.forName(internals.first_class(_STATEFUL)._fqn)
         found: dict[int, OperatorStores] = {}
-        _collect(plan, found)
+        _collect(plan, stateful, found)
     except (Py4JError, PySparkException, TypeError) as error:
         raise UnsupportedSparkError(
             f"the state stores of a query cannot be planned on Spark {internals.spark_version}: {in_words(error)}"
@@ -168,19 +171,19 @@ def _execution(internals: SparkInternals, captured: CapturedWriter, checkpoint: 
     return execution(*arguments)
 
 
-def _collect(plan: Any, found: dict[int, OperatorStores]) -> None:
+def _collect(plan: Any, stateful: Any, found: dict[int, OperatorStores]) -> None:
     children = plan.children()
-    info = _member(plan, "stateInfo")
+    info = plan.stateInfo() if stateful.isInstance(plan) else None
     if info is not None and info.isDefined():
         number, operator = int(info.get().operatorId()), str(plan.getClass().getSimpleName())
         stores = _stores(plan, operator)
         known = found.get(number)
         if known is None or len(stores) > len(known.names):  # the half of an operator that restores state names no stores
-            partitions, initial = int(info.get().numPartitions()), bool(_member(plan, "hasInitialState"))
+            partitions, initial = int(info.get().numPartitions()), bool(private_field(plan, "hasInitialState"))
             metadata = _metadata(plan, number, partitions) if operator.startswith("TransformWithState") else ""
             found[number] = OperatorStores(number, operator, partitions, stores, initial, metadata)
     for index in range(children.size()):
-        _collect(children.apply(index), found)
+        _collect(children.apply(index), stateful, found)
 
 
 def _metadata(plan: Any, number: int, partitions: int) -> str:
@@ -196,25 +199,14 @@ def _metadata(plan: Any, number: int, partitions: int) -> str:
 
 
 def _stores(plan: Any, operator: str) -> tuple[str, ...]:
-    if operator == _JOIN and (version := int(_member(plan, "stateFormatVersion") or 1)) > _JOIN_VERSION:
+    if operator == _JOIN and (version := int(private_field(plan, "stateFormatVersion") or 1)) > _JOIN_VERSION:
         raise UnsupportedSparkError(
             f"{_JOIN_CONF} is {version}, and the empty state of a join is known up to {_JOIN_VERSION}: start it with {_JOIN_VERSION}"
         )
-    names = _member(plan, "stateStoreNames")
+    names = private_field(plan, "stateStoreNames")
     if names is not None:
         return tuple(str(names.apply(index)) for index in range(names.size()))
     return _JOIN_STORES if operator == _JOIN else (_DEFAULT_STORE,)
-
-
-def _member(plan: Any, name: str) -> Any:
-    """Return what a Scala object has under a name, private or not; None where it has nothing."""
-    holder = plan.getClass()
-    try:
-        field = holder.getDeclaredField(name)
-    except Py4JJavaError:
-        return None
-    field.setAccessible(True)
-    return field.get(plan)
 
 
 def late_snapshots_seconds(internals: SparkInternals) -> float:
