@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import Row
 from pyspark.sql.streaming.state import GroupState
+from spark_drain_agent import is_drain_pane
 
 try:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -43,6 +44,16 @@ def until_event_time(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state
     yield from _until_timeout(key, frames, state)
     if not fired:
         state.setTimeoutTimestamp(_BEYOND_THE_EVENTS_MS)
+
+
+def until_event_time_or_drain(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """Do the same, and emit at once what comes in the flush."""
+    if state.hasTimedOut or not is_drain_pane():
+        yield from until_event_time(key, frames, state)
+        return
+    before = state.get[0] if state.exists else ""
+    state.remove()
+    yield _emit(key, _joined(before, (number for frame in frames for number in frame["id"])))
 
 
 def until_processing_time(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:

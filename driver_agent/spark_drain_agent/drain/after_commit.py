@@ -40,6 +40,12 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (PlanRejectedError, reasons.UNSUPPORTED_QUERY),
     (UnknownCheckpointFormatError, reasons.UNSUPPORTED_QUERY),
 )
+_TIMEOUT_IN_THE_PAST = "cannot be earlier than the current watermark"
+"""What Spark says where a function sets a timeout in event time: INVALID_TIMEOUT_TIMESTAMP in Python."""
+_WAY_OUT = (
+    "; in the batch of a drain the watermark is at the end of time, and a function must set no timeout where is_drain_pane() is true: "
+    "`python -m spark_drain_agent recover` gives up the flush"
+)
 
 
 class AfterCommit:
@@ -103,7 +109,7 @@ class AfterCommit:
                 LOG.warning("drain %s: %s: %s", self._request.drain_id, target.label, in_words(error))
                 failure, reason = error, next(name for kind, name in _REASONS if isinstance(error, kind))
                 if tries >= _TRIES_BEFORE_STALLED or isinstance(error, (RecoveryNeedsPreviousVersionError, DrainUndoneError)):
-                    message = f"{target.label}: {in_words(error)}"
+                    message = f"{target.label}: {_told(error)}"
                     again = "" if isinstance(error, DrainUndoneError) else "; it is tried again until it works"
                     target.stall(message)
                     self._stalled[target.key] = (reason, message + again)
@@ -111,7 +117,7 @@ class AfterCommit:
             if self._request.wait_with_spark(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
                 # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
                 later = "" if isinstance(failure, DrainUndoneError) else "; the next start of the same version finishes it"
-                message = f"given up, since its notification was removed{later}; {target.label}: {in_words(failure)}"
+                message = f"given up, since its notification was removed{later}; {target.label}: {_told(failure)}"
                 raise DrainEndedError(DrainState.FAILED, reason, message) from failure
             tries += 1
 
@@ -136,6 +142,11 @@ class AfterCommit:
         stalled, waits = list(self._stalled.values()), [(reasons.CHECKPOINT_LEASED, message) for message in list(self._waits.values())]
         state, (reason, message) = (DrainState.STALLED, stalled[0]) if stalled else (DrainState.FLUSHING, next(iter(waits), ("", "")))
         self._reporter.change(state=state, reason=reason, message=message, queries=self.reports)
+
+
+def _told(error: Exception) -> str:
+    text = in_words(error)
+    return text + _WAY_OUT if _TIMEOUT_IN_THE_PAST in text else text
 
 
 def finish_all(committed: Committed, request: Request, reporter: Reporter) -> Finished:

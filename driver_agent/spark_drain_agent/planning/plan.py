@@ -357,6 +357,11 @@ def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ..
             f"{facts.label} has processing-time timers: its flush batch runs with a clock at 2262-01-01, beyond all of them, and "
             "current_timestamp() and current_date() show that"
         )
+    if any(operator.sets_event_timeouts for operator in facts.operators):
+        found.append(
+            f"{facts.label} has timeouts in event time: where its function sets one in the flush batch, whose watermark is at the end of "
+            "time, Spark fails that batch each time: the function must set none where is_drain_pane() is true"
+        )
     return tuple(found)
 
 

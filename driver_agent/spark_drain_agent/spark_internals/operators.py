@@ -51,6 +51,11 @@ class LogicalOperator:
     timers: bool = False
     processing_time: bool = False
 
+    @property
+    def sets_event_timeouts(self) -> bool:
+        """Whether its function may set timeouts in event time, which Spark refuses behind the watermark; timers may be anywhere."""
+        return self.name.startswith("FlatMapGroups") and self.timers and not self.processing_time
+
 
 def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperator]:
     """Return the operators of an optimized plan that keep state between batches, top down."""

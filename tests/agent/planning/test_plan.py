@@ -67,6 +67,24 @@ def test_a_clock_beyond_all_timers_is_said_in_the_plan() -> None:
     assert "2262-01-01" in warning
 
 
+@pytest.mark.parametrize(
+    ("name", "timers", "processing_time", "warned"),
+    [
+        ("FlatMapGroupsInPandasWithState", True, False, True),
+        ("FlatMapGroupsWithState", True, False, True),
+        ("FlatMapGroupsInPandasWithState", True, True, False),
+        ("FlatMapGroupsInPandasWithState", False, False, False),
+        ("TransformWithStateInPySpark", True, False, False),
+    ],
+)
+def test_timeouts_that_spark_refuses_in_the_flush_are_said_in_the_plan(
+    name: str, timers: bool, processing_time: bool, warned: bool
+) -> None:
+    operator = LogicalOperator(name, watermarked=timers, timers=timers, processing_time=processing_time)
+    plan = plan_query(DrainOptions(state_loss_policy="Accept"), replace(FACTS, operators=(operator,)))
+    assert any("query 'orders' has timeouts in event time" in warning for warning in plan.warnings) == warned
+
+
 def test_state_with_a_time_to_live_expires_at_the_end_of_time() -> None:
     timers = LogicalOperator("TransformWithStateInPySpark", watermarked=True, timers=True)
     facts = replace(FACTS, operators=(timers, FACTS.operators[0]), state_expires=True)
