@@ -12,11 +12,11 @@ __all__ = ["Assignment", "Decision", "decide"]
 
 
 class Assignment(Enum):
-    """What a notification means to this run."""
+    """What a notification means to this run, as its log says it."""
 
-    FRESH = "fresh"
+    FRESH = "a new request, whose queries are planned"
     """Nobody has passed the point of no return: plan and drain from the start."""
-    FORWARD = "forward"
+    FORWARD = "past the point of no return in an earlier run: no query starts again until it is finished"
     """An earlier run passed the point of no return: no query may start again, each is finished from its journal."""
 
 
