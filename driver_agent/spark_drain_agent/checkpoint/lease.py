@@ -66,15 +66,17 @@ class Lease:
         self._run_id = run_id = internals.application_id
         self._released = threading.Event()
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
+        # As of before it is asked for: this process may stand still until it has the answer.
+        self._renewed_at = monotonic()
         if not files.write_if(_LEASE_FILE, self._text, before.text if before is not None else None):
             raise _leased_meanwhile(files)
-        self._renewed_at = monotonic()
         self.over = threading.Event()
         """Set when this run does nothing more to the files."""
         self.lost = False
         """Whether another driver has taken the checkpoint over, because this process stood still for longer than its lease."""
         files.check_before_change = self._check
         _of_this_process[self._text] = self
+        _texts_of_this_process.add(self._text)
         self._thread = threading.Thread(target=self._renew, name="spark-drain-lease", daemon=True)
         self._thread.start()
 
@@ -83,11 +85,13 @@ class Lease:
         with as_agent():
             while not self._released.wait(self._seconds / _HEARTBEATS):
                 number += 1
+                asked_at = monotonic()
                 try:
                     if _text(self._files, _LEASE_FILE) not in (self._text, ""):
-                        return  # released, or acquired anew: by another run, or by this one after it had given up
+                        self.lost = True  # acquired anew: by another run, or by this one after it had given up
+                        return
                     self._files.write(_HEARTBEAT_FILE, f"{self._run_id} {number}")
-                    self._renewed_at = monotonic()
+                    self._renewed_at = asked_at
                 except CheckpointLeasedError as error:
                     LOG.warning("%s", error)
                     return
@@ -98,13 +102,18 @@ class Lease:
 
     def _check(self) -> None:
         """Raise `CheckpointLeasedError` where others may have thought that this driver is gone, and one has acted on it."""
-        if not self.lost and monotonic() - self._renewed_at > self._seconds:
+        if not self.lost and (asked_at := monotonic()) - self._renewed_at > self._seconds:
             self.lost = _text(self._files, _LEASE_FILE) != self._text
-            self._renewed_at = monotonic()
+            self._renewed_at = asked_at
         if self.lost:
             raise CheckpointLeasedError(
                 f"{self._files.root}: this driver stood still for longer than its lease, and another one has taken over"
             )
+
+    @property
+    def text(self) -> str:
+        """What its file holds."""
+        return self._text
 
     @property
     def spark_stopped(self) -> bool:
@@ -134,6 +143,8 @@ class Lease:
 
 
 _of_this_process: WeakValueDictionary[str, Lease] = WeakValueDictionary()
+_texts_of_this_process: set[str] = set()
+"""Of those as well that nobody holds any more. An application id tells no process: `spark.app.id` may be a conf."""
 
 
 def _untold(_: str) -> None:
@@ -160,14 +171,15 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
         with suppress(CheckpointLeasedError):
             return Lease(files, internals, seconds, None)  # it is free nearly always
     found = _read(files)
-    void = None if found is None or (found.run == run_id and _stopped(found) is None) else found
+    mine = found is not None and found.run == run_id and found.text in _texts_of_this_process and _stopped(found) is None
+    void = None if mine else found
     made = Lease(files, internals, seconds, _wait_until_void(files, void, tell) if void is not None else found)
     if void is not None:
         LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, void.run)
     if not (files.compares or (void is None and files.renames_atomically)):
         time.sleep(seconds / _HEARTBEATS)  # of two that wrote it at the same time, the one that wrote last has it
         now = _read(files)
-        if now is None or now.run != run_id:
+        if now is None or now.text != made.text:
             made.fall_silent()
             raise _leased_meanwhile(files)
     if void is not None:

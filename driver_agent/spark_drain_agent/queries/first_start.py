@@ -88,9 +88,18 @@ def _keep_until_committed(
             return False
         return tracked.query is not None or (monotonic() < give_up and (not tracked.refused or running()))
 
+    def awaited() -> bool:
+        try:
+            return awaits_first_batch(files, journal)
+        except (*JavaError, OSError) as error:
+            if tracked.internals.jvm_ended:
+                raise
+            LOG.warning("whether the first batch of %s is committed is not known: %s", tracked.label, error)
+            return True
+
     with as_agent():
         try:
-            while awaits_first_batch(files, journal) and may_write():
+            while may_write() and awaited():
                 time.sleep(_LOOK_SECONDS)
             lease.release()
         except (*JavaError, OSError):  # Spark was stopped

@@ -118,13 +118,23 @@ def test_a_run_of_this_process_that_was_stopped_is_waited_for_as_long_as_it_work
     assert not files.names("_drain")
 
 
-@pytest.mark.parametrize("left", [json.dumps({"run": "gone", "seconds": SECONDS}), json.dumps({"run": "two", "seconds": 99})])
-def test_what_a_dead_run_left_is_void_after_a_while_and_ones_own_at_once(tmp_path: Path, left: str) -> None:
+@pytest.mark.parametrize("left_by", ["gone", "two"])
+def test_what_another_process_has_left_is_void_after_a_while(tmp_path: Path, left_by: str) -> None:
+    """One with the same application id as well: `spark.app.id` may be a conf of both."""
     files = files_in(tmp_path)
-    files.write("_drain/lease", left)
+    files.write("_drain/lease", json.dumps({"run": left_by, "seconds": SECONDS}))
     begun = time.monotonic()
     acquire_lease(files, run("two")).release()
-    assert (time.monotonic() - begun >= SECONDS) is ("gone" in left)
+    assert time.monotonic() - begun >= SECONDS
+
+
+def test_ones_own_is_taken_at_once(tmp_path: Path) -> None:
+    given_up = acquire_lease(files_in(tmp_path), run("one"))
+    given_up.fall_silent()
+    del given_up
+    begun = time.monotonic()
+    acquire_lease(files_in(tmp_path), run("one")).release()
+    assert time.monotonic() - begun < SECONDS
 
 
 def test_a_damaged_lease_is_waited_for_like_any_other(tmp_path: Path) -> None:
@@ -182,6 +192,33 @@ def test_of_two_that_take_over_at_once_one_has_it_and_the_other_falls_silent(tmp
     assert [type(error) for error in lost] == [CheckpointLeasedError]
     assert len(beating()) == 1
     next(done.result() for done in tries if done.exception() is None).release()
+
+
+class _StandsStill(Folder):
+    """Its process stands still while a heartbeat is written, until it is let go on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.stands, self.goes_on = threading.Event(), threading.Event()
+
+    def write(self, name: str, text: str) -> None:
+        super().write(name, text)
+        if name in LEASE_FILES and "heartbeat" in name:
+            self.stands.set()
+            self.goes_on.wait()
+
+
+def test_a_driver_that_stood_still_in_its_heartbeat_changes_nothing_that_another_has_now(tmp_path: Path) -> None:
+    files = _StandsStill(tmp_path)
+    mine = acquire_lease(cast(CheckpointFiles, files), run("one"))
+    files.stands.wait(60)
+    theirs = acquire_lease(files_in(tmp_path), run("two"))
+    files.goes_on.set()
+    eventually(lambda: len(beating()) == 1, what="the heartbeat of the first to end")
+    with pytest.raises(CheckpointLeasedError, match="stood still for longer than its lease"):
+        files.delete("state")
+    assert mine.lost
+    theirs.release()
 
 
 def test_a_driver_that_stood_still_changes_nothing_that_another_has_now(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""Who may start on a checkpoint whose first batch after a drain is running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.journal import Journal
+from spark_drain_agent.checkpoint.lease import Lease
+from spark_drain_agent.queries import first_start
+from spark_drain_agent.queries.tracked import TrackedQuery
+
+from tests.agent.folder import files_in
+
+
+class _Lease:
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+
+    def release(self) -> None:
+        self.ends.append("released")
+
+    def fall_silent(self) -> None:
+        self.ends.append("silent")
+
+
+@pytest.mark.parametrize(("jvm_ended", "looks", "end"), [(False, 3, "released"), (True, 1, "silent")])
+def test_a_store_that_does_not_answer_once_ends_no_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jvm_ended: bool, looks: int, end: str
+) -> None:
+    """Another driver would make the empty state anew, and take away what the first batch has written."""
+    answers: Iterator[bool | OSError] = iter([OSError("503 SlowDown"), True, False])
+    looked: list[bool | OSError] = []
+
+    def awaits(files: CheckpointFiles, journal: Journal) -> bool:
+        looked.append(answer := next(answers))
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(first_start, "awaits_first_batch", awaits)
+    monkeypatch.setattr(first_start, "_LOOK_SECONDS", 0.01)
+    lease, internals = _Lease(), SimpleNamespace(stop_returned=False, jvm_ended=jvm_ended)
+    tracked = SimpleNamespace(internals=internals, ended=False, query=object(), refused=False, label="query 'q'")
+    first_start._keep_until_committed(
+        cast(Lease, lease), cast(TrackedQuery, tracked), files_in(tmp_path), cast(Journal, None), lambda: True
+    )
+    assert (len(looked), lease.ends) == (looks, [end])
