@@ -65,9 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _Lines(logging.StreamHandler):  # type: ignore[type-arg]  # generic for type checkers only
+    """Lines on stderr, which a program may close: a line that cannot be written is nobody's failure."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
+        """Do nothing, where `logging` would write to stderr in turn, and raise."""
+
+
 def _log_to_stderr(level: str) -> None:
     """Show the agent's own lines, and leave the root logger to the program: a handler there would make its basicConfig do nothing."""
-    handler = logging.StreamHandler()
+    handler = _Lines()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     for name, lowest in ((LOG.name, level), ("spark_drain_store", "WARNING")):
         logger = logging.getLogger(name)

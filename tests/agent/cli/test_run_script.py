@@ -70,6 +70,12 @@ def test_a_script_is_as_without_the_agent(tmp_path: Path, probe: str) -> None:
     assert run(tmp_path, *AGENT["module"], str(script), *ARGUMENTS) == plain
 
 
+def test_a_program_may_close_its_stderr(tmp_path: Path) -> None:
+    """What the agent logs then is lost, and neither its threads nor the program's fail for it."""
+    told = "import logging, sys\nsys.stderr.close()\nlogging.getLogger('spark_drain').warning('nobody reads this')\nprint('goes on')\n"
+    assert run(tmp_path, *AGENT["module"], str(write(tmp_path, "silent.py", told))) == Outcome(0, "goes on\n", "")
+
+
 def programs(folder: Path) -> dict[str, list[str]]:
     """Return all the ways in which Python can be told what to run, in a folder with a program of each kind."""
     script = write(folder, "probe.py", START)
