@@ -10,15 +10,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupStateTimeout
+from spark_drain_agent.queries.tracked import SAME_VERSION_CONF
 from spark_drain_store import DrainState
 
 from tests.semantics import user_code
 from tests.semantics.warm import Application, Batches, Event, Input, read_all
+from tests.support.own_jvm import session_confs
 
 pytestmark = pytest.mark.spark
 
 _WITHIN = "e.id = c.id AND c.at BETWEEN e.at AND e.at + INTERVAL 20 SECONDS"
 _EVENTS = [Event(number, "ab"[number % 2], number) for number in range(6)]
+_ALL = {"a": {"0", "2", "4"}, "b": {"1", "3", "5"}}
 
 
 @pytest.fixture
@@ -29,33 +32,54 @@ def app(spark: SparkSession, tmp_path: Path) -> Iterator[Application]:
     app.close()
 
 
-def _visits(spark: SparkSession, folder: Path, function: Any) -> DataFrame:
-    """Return events that are held back by a join, whose unmatched rows come in the flush, counted by a function with timeouts."""
-    events, clicks = Input(spark, folder / "events"), Input(spark, folder / "clicks")
+@pytest.fixture
+def inputs(spark: SparkSession, tmp_path: Path) -> tuple[Input, Input]:
+    """Events, and the clicks that they are joined with, of which none matches."""
+    events, clicks = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks")
     events.add(_EVENTS)
     clicks.add([Event(100, "c", 0)])
-    joined = events.stream().alias("e").join(clicks.stream().alias("c"), F.expr(_WITHIN), "left_outer").select("e.id", "e.key", "e.at")
+    return events, clicks
+
+
+def _visits(inputs: tuple[Input, Input], function: Any) -> DataFrame:
+    """Return what a function with timeouts counts of events that a join holds back until the flush."""
+    events, clicks = (each.stream() for each in inputs)
+    joined = events.alias("e").join(clicks.alias("c"), F.expr(_WITHIN), "left_outer").select("e.id", "e.key", "e.at")
     return joined.groupBy("key").applyInPandasWithState(
         function, user_code.SCHEMA, "ids STRING", "append", GroupStateTimeout.EventTimeTimeout
     )
 
 
-def test_a_timeout_in_the_flush_fails_by_name(spark: SparkSession, app: Application, tmp_path: Path) -> None:
-    read_all(app.start(_visits(spark, tmp_path, user_code.until_event_time), Batches()))
+def _counted(sink: Batches) -> dict[str, set[str]]:
+    assert len(sink.written) == 2
+    return {key: set(ids.split()) for key, ids in sink.drained}
+
+
+def test_a_timeout_in_the_flush_fails_by_name_and_the_fixed_function_ends_the_drain(
+    spark: SparkSession, app: Application, inputs: tuple[Input, Input]
+) -> None:
+    read_all(app.start(_visits(inputs, user_code.until_event_time), Batches()))
     with app.user_waits():
         drain_id = app.ask()
         report = app.answer(drain_id, DrainState.STALLED)
         assert "is_drain_pane()" in report.message
-        assert "`python -m spark_drain_agent recover`" in report.message
+        assert f"{SAME_VERSION_CONF}={drain_id}" in report.message
         (query,) = report.queries
         assert any("timeouts in event time" in warning for warning in query.warnings)
         app.channel.requests.write({drain_id: None})
         assert "is_drain_pane()" in app.answer(drain_id, DrainState.FAILED, patient=True).message
+    app.close()
+    fixed, sink = Application(spark, app.base), Batches()
+    try:
+        with session_confs(spark, {SAME_VERSION_CONF: drain_id}):
+            read_all(fixed.start(_visits(inputs, user_code.until_event_time_or_drain), sink))
+        assert _counted(sink) == _ALL
+    finally:
+        fixed.close()
 
 
-def test_a_function_that_sets_no_timeout_in_the_flush_loses_nothing(spark: SparkSession, app: Application, tmp_path: Path) -> None:
+def test_a_function_that_sets_no_timeout_in_the_flush_loses_nothing(app: Application, inputs: tuple[Input, Input]) -> None:
     sink = Batches()
-    read_all(app.start(_visits(spark, tmp_path, user_code.until_event_time_or_drain), sink))
+    read_all(app.start(_visits(inputs, user_code.until_event_time_or_drain), sink))
     app.drain()
-    assert {key: set(ids.split()) for key, ids in sink.drained} == {"a": {"0", "2", "4"}, "b": {"1", "3", "5"}}
-    assert len(sink.written) == 2
+    assert _counted(sink) == _ALL

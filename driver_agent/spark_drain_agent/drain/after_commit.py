@@ -21,6 +21,7 @@ from spark_drain_agent.drain.request import Request
 from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.planning.plan import PlanRejectedError
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError
+from spark_drain_agent.queries.tracked import SAME_VERSION_CONF
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 
 __all__ = ["AfterCommit", "finish_all"]
@@ -42,10 +43,6 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 )
 _TIMEOUT_IN_THE_PAST = "cannot be earlier than the current watermark"
 """What Spark says where a function sets a timeout in event time: INVALID_TIMEOUT_TIMESTAMP in Python."""
-_WAY_OUT = (
-    "; in the batch of a drain the watermark is at the end of time, and a function must set no timeout where is_drain_pane() is true: "
-    "`python -m spark_drain_agent recover` gives up the flush"
-)
 
 
 class AfterCommit:
@@ -109,7 +106,7 @@ class AfterCommit:
                 LOG.warning("drain %s: %s: %s", self._request.drain_id, target.label, in_words(error))
                 failure, reason = error, next(name for kind, name in _REASONS if isinstance(error, kind))
                 if tries >= _TRIES_BEFORE_STALLED or isinstance(error, (RecoveryNeedsPreviousVersionError, DrainUndoneError)):
-                    message = f"{target.label}: {_told(error)}"
+                    message = f"{target.label}: {_told(error, self._request.drain_id)}"
                     again = "" if isinstance(error, DrainUndoneError) else "; it is tried again until it works"
                     target.stall(message)
                     self._stalled[target.key] = (reason, message + again)
@@ -117,7 +114,7 @@ class AfterCommit:
             if self._request.wait_with_spark(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
                 # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
                 later = "" if isinstance(failure, DrainUndoneError) else "; the next start of the same version finishes it"
-                message = f"given up, since its notification was removed{later}; {target.label}: {_told(failure)}"
+                message = f"given up, since its notification was removed{later}; {target.label}: {_told(failure, self._request.drain_id)}"
                 raise DrainEndedError(DrainState.FAILED, reason, message) from failure
             tries += 1
 
@@ -144,9 +141,15 @@ class AfterCommit:
         self._reporter.change(state=state, reason=reason, message=message, queries=self.reports)
 
 
-def _told(error: Exception) -> str:
+def _told(error: Exception, drain_id: str) -> str:
     text = in_words(error)
-    return text + _WAY_OUT if _TIMEOUT_IN_THE_PAST in text else text
+    if _TIMEOUT_IN_THE_PAST not in text:
+        return text
+    return (
+        f"{text}; in the batch of a drain the watermark is at the end of time, and a function must set no timeout where is_drain_pane() is "
+        f"true: a version with a function like that ends the drain with {SAME_VERSION_CONF}={drain_id}, and `python -m spark_drain_agent "
+        "recover` gives up the flush"
+    )
 
 
 def finish_all(committed: Committed, request: Request, reporter: Reporter) -> Finished:
