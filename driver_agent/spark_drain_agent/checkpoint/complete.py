@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spark_drain_agent.checkpoint.fence import fence, set_fence
+from spark_drain_agent.checkpoint.fence import fence, held, set_fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import LaunchOnce, archive_running_flush, copy_to_work, flush, flush_committed, log_flush
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.checkpoint.seed import lift_fence, prune_archives, seed
 from spark_drain_agent.milestones import reached
@@ -91,8 +91,12 @@ def complete(
         The flush batch failed; call again to retry.
     ExportError
         The state could not be exported; call again to retry.
+    MalformedJournalError
+        The journal is older than the checkpoint; nothing was touched.
     """
     rows_after: tuple[int, ...] = ()
+    if journal.step in (JournalStep.FLUSH_LOGGED, JournalStep.FLUSHED) and not held(files):
+        raise MalformedJournalError.old(files.root, journal.drain_id)
     if journal.step < JournalStep.FLUSHED:
         if flushed:
             archive_running_flush(files, journal, begun=True)

@@ -43,6 +43,15 @@ class MalformedJournalError(Exception):
         )
 
     @classmethod
+    def old(cls, root: str, drain_id: str) -> MalformedJournalError:
+        """Return that of a checkpoint whose journal says that it is fenced, which it is not."""
+        return cls(
+            f"{root}: {JOURNAL_FILE} says that drain {drain_id} is in its middle, but the checkpoint is not fenced: the journal is older than "
+            "the checkpoint, as when it is written late or copied in part. Put the newer journal back; or, if a version has run there since "
+            "that drain, remove the old one"
+        )
+
+    @classmethod
     def unfinished(cls, root: str) -> MalformedJournalError:
         """Return that of a checkpoint that another drain has left in its middle."""
         return cls(f"{root} is in the middle of another drain: the next start of the same version ends that one")

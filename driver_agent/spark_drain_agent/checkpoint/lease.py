@@ -101,10 +101,12 @@ class Lease:
                     LOG.warning("the lease on %s could not be renewed: %s", self._files.root, error)
 
     def _check(self) -> None:
-        """Raise `CheckpointLeasedError` where others may have thought that this driver is gone, and one has acted on it."""
-        if not self.lost and (asked_at := monotonic()) - self._renewed_at > self._seconds:
+        """Raise `CheckpointLeasedError` where others may have thought that this driver is gone, and one has acted on it.
+
+        Without a heartbeat it is asked before each change: nobody else has seen a sign of life, whatever this driver has seen.
+        """
+        if not self.lost and monotonic() - self._renewed_at > self._seconds:
             self.lost = _text(self._files, _LEASE_FILE) != self._text
-            self._renewed_at = asked_at
         if self.lost:
             raise CheckpointLeasedError(
                 f"{self._files.root}: this driver stood still for longer than its lease, and another one has taken over"

@@ -221,6 +221,20 @@ def test_a_driver_that_stood_still_in_its_heartbeat_changes_nothing_that_another
     theirs.release()
 
 
+def test_a_driver_whose_heartbeat_is_stuck_looks_at_its_lease_before_each_change(tmp_path: Path) -> None:
+    """It has looked once without a heartbeat, and another one takes over right after that."""
+    files = _StandsStill(tmp_path)
+    mine = acquire_lease(cast(CheckpointFiles, files), run("one"))
+    files.stands.wait(60)
+    time.sleep(SECONDS * 1.2)
+    files.write("state/1", "nobody has taken the lease")
+    files_in(tmp_path).write("_drain/lease", json.dumps({"run": "two", "seconds": SECONDS}))
+    with pytest.raises(CheckpointLeasedError, match="stood still for longer than its lease"):
+        files.write("state/1", "the other one has")
+    files.goes_on.set()
+    assert mine.lost
+
+
 def test_a_driver_that_stood_still_changes_nothing_that_another_has_now(tmp_path: Path) -> None:
     """As one that was stopped, or whose machine slept: the other may have ended the drain, and the next version may be running."""
     files, others = files_in(tmp_path), files_in(tmp_path)

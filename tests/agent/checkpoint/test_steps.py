@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from spark_drain_agent.checkpoint.complete import Application, complete
 from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence, never_fenced
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import archive_running_flush, copy_to_work, log_flush
@@ -349,6 +350,25 @@ def test_logs_that_an_earlier_agent_has_archived_in_part(archived: list[str], tm
     archive_running_flush(live.files, JOURNAL)
     work = Checkpoint(live.files, JOURNAL.work)
     assert (work.newest_offsets, work.newest_commit, work.metadata) == (7, 7, JOURNAL.metadata)
+
+
+@pytest.mark.parametrize("step", [JournalStep.FLUSH_LOGGED, JournalStep.FLUSHED])
+def test_a_journal_that_is_older_than_its_checkpoint_is_not_believed(tmp_path: Path, step: JournalStep) -> None:
+    """Written late, by a driver or store that stood still, or copied in part: the next version has read on, and its logs stay."""
+    live = checkpoint(files_in(tmp_path), 9, 9)
+    live.files.write(f"{JOURNAL.work}/offsets/7", OFFSETS)
+    live.files.write(f"{JOURNAL.work}/commits/7", COMMIT)
+    before = live.files.below("")
+
+    def nothing_happens(*_: object) -> None:
+        raise AssertionError("the application is asked for something")
+
+    application = Application(launch_once=nothing_happens, check_version=nothing_happens, export=nothing_happens)
+    with pytest.raises(MalformedJournalError, match="is not fenced"):
+        complete(live.files, dataclasses.replace(JOURNAL, step=step), application)
+    assert live.files.below("") == before
+    fence(live.files, JOURNAL)
+    assert complete(live.files, dataclasses.replace(JOURNAL, step=JournalStep.FLUSHED), application).journal.step is JournalStep.DONE
 
 
 def test_reseeded_logs(tmp_path: Path) -> None:
