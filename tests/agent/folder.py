@@ -64,11 +64,14 @@ class Folder:
     def below(self, folder: str) -> list[str]:
         return sorted(str(path.relative_to(self.path)) for path in (self.path / folder).rglob("*") if path.is_file())
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        return {name: (self.path / name).stat().st_size for name in self.below(folder)}
+
     def below_all(self, folders: Sequence[str]) -> list[str]:
         return [name for folder in folders for name in self.below(folder)]
 
-    def names_by_age(self, folder: str) -> list[str]:
-        return [path.name for path in sorted((self.path / folder).glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)]
+    def folders_by_age(self, folder: str) -> list[str]:
+        return [path.name for path in sorted((self.path / folder).glob("[!.]*/"), key=lambda path: path.stat().st_mtime_ns)]
 
     def read(self, name: str) -> str | None:
         return (self.path / name).read_text() if self.is_file(name) else None

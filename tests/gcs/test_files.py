@@ -99,7 +99,8 @@ def test_archives_are_told_apart_by_their_age(files: CheckpointFiles) -> None:
     for name in ("b", "c", "a"):
         files.write(f"_drain/{name}/metadata", "")
         time.sleep(0.01)
-    assert files.names_by_age("_drain") == ["b", "c", "a"]
+    files.write("_drain/README", "of somebody else")
+    assert files.folders_by_age("_drain") == ["b", "c", "a"]
 
 
 @pytest.mark.parametrize("left", [None, '{"run": "gone", "seconds": 1}'])

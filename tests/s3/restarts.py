@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
-from spark_drain_agent.checkpoint.archive import missing_from_archive
+from spark_drain_agent.checkpoint.archive import damage_of_archive
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.state_files import needed_state
@@ -112,7 +112,7 @@ def _check_archive(left: Left, spark: SparkSession) -> None:
     assert journal.drain_id == left.recording.drain_id
     if left.recording.setting.policy != "Reseed":
         return
-    assert missing_from_archive(files, journal) == []
+    assert damage_of_archive(files, journal) == []
     needed = needed_state(state, journal.batch_id + 1)
     assert needed
     archived = files_below(left.objects / "q" / journal.work / "state")

@@ -98,7 +98,8 @@ def test_archives_are_told_apart_by_their_age(files: CheckpointFiles, folder: Pa
         for file in ("metadata", "offsets/7"):
             files.write(f"_drain/{name}/{file}", "")
             os.utime(folder / "_drain" / name / file, (1_700_000_000 + age,) * 2)
-    assert files.names_by_age("_drain") == ["b", "c", "a"]
+    files.write("_drain/README", "of somebody else")
+    assert files.folders_by_age("_drain") == ["b", "c", "a"]
 
 
 @pytest.mark.parametrize("left", [None, '{"run": "gone", "seconds": 1}'])

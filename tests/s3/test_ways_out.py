@@ -37,7 +37,7 @@ def test_a_pending_flush_is_given_up_and_the_archive_is_put_back(s3: S3Server, r
     lost.unlink()
     objects = _objects(damaged)
     refused = restarter.command("resume", f"{_bucket(damaged)}/ledger", "--from", "archive", "--accept-batch-id-reuse")
-    assert (refused["outcome"], "lacks 1 of its files" in refused["detail"]) == ("1", True), refused["detail"]
+    assert (refused["outcome"], "1 of its files are missing" in refused["detail"]) == ("1", True), refused["detail"]
     assert _objects(damaged) == objects
 
 

@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal
 
-__all__ = ["missing_from_archive", "note_archive"]
+__all__ = ["damage_of_archive", "note_archive"]
 
-_CONTENTS = "contents"
-
-
-def note_archive(files: CheckpointFiles, journal: Journal) -> None:
-    """Write the names of all files of the archive, one a line, into it."""
-    files.write(f"{journal.work}/{_CONTENTS}", "\n".join(_present(files, journal)))
-
-
-def missing_from_archive(files: CheckpointFiles, journal: Journal) -> list[str]:
-    """Return the files that were in the archive and are not any more; none where an older agent noted nothing."""
-    noted = files.read(f"{journal.work}/{_CONTENTS}") or ""
-    return sorted(set(noted.splitlines()) - set(_present(files, journal)))
+_NAMES = "contents"
+"""What an agent that noted names alone has left."""
+_SIZES = "sizes"
+_LOGS = ("offsets/", "commits/")
+_UNREAD = "-"
 
 
-def _present(files: CheckpointFiles, journal: Journal) -> list[str]:
-    return [name.removeprefix(f"{journal.work}/") for name in files.below(journal.work)]
+def note_archive(files: CheckpointFiles, journal: Journal) -> Journal:
+    """Write size and name of each file of the archive into it; return the journal, which knows that by its digest.
+
+    Of the log entries that Spark would go on from, a digest is noted as well: one of another generation may have the same size.
+    """
+    sizes = _sizes(files, journal)
+    texts = files.read_all([f"{journal.work}/{name}" for name in _read_on(journal) if name in sizes])
+    digests = {name.removeprefix(f"{journal.work}/"): _digest(text or "") for name, text in texts.items()}
+    noted = "\n".join(f"{size} {digests.get(name, _UNREAD)} {name}" for name, size in sizes.items())
+    files.write(f"{journal.work}/{_SIZES}", noted)
+    return replace(journal, archive=_digest(noted))
+
+
+def damage_of_archive(files: CheckpointFiles, journal: Journal) -> list[str]:
+    """Return the files of the archive that are not as they were: missing, of another size or text, or too many in a log."""
+    return sorted(_damage(files, journal))
+
+
+def _damage(files: CheckpointFiles, journal: Journal) -> Iterator[str]:
+    noted = files.read(f"{journal.work}/{_SIZES}")
+    sizes = _sizes(files, journal)
+    if not journal.archive:
+        yield from set((files.read(f"{journal.work}/{_NAMES}") or "").splitlines()) - set(sizes)
+        return
+    if noted is None or _digest(noted) != journal.archive:
+        yield _SIZES
+        return
+    known = set()
+    for line in noted.splitlines():
+        size, digest, name = line.split(" ", 2)
+        known.add(name)
+        if sizes.get(name) != int(size) or (digest != _UNREAD and _digest(files.read(f"{journal.work}/{name}") or "") != digest):
+            yield name
+    yield from (name for name in sizes if name.startswith(_LOGS) and name not in known)
+
+
+def _sizes(files: CheckpointFiles, journal: Journal) -> dict[str, int]:
+    sizes = {name.removeprefix(f"{journal.work}/"): size for name, size in files.sizes(journal.work).items()}
+    return {name: sizes[name] for name in sorted(sizes) if name not in (_NAMES, _SIZES)}
+
+
+def _read_on(journal: Journal) -> list[str]:
+    return [f"{log}{journal.batch_id}" for log in _LOGS]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

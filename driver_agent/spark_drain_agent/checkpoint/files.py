@@ -155,6 +155,12 @@ class CheckpointFiles:
             return sorted(str(path.relative_to(self._own)) for path in local_files.below(self._own / folder))
         return sorted(file.name for file in self._named(self._all_below(folder)))
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the sizes in bytes of what `below` returns, by name."""
+        if self._own is not None:
+            return {str(path.relative_to(self._own)): path.stat().st_size for path in local_files.below(self._own / folder)}
+        return {file.name: file.length for file in self._named(self._all_below(folder))}
+
     def below_all(self, folders: Sequence[str]) -> list[str]:
         """Return what `below` returns for each of several folders, listed side by side."""
         return [name for names in self._side_by_side(self.below, folders) for name in names]
@@ -186,15 +192,17 @@ class CheckpointFiles:
                 return None
             raise
 
-    def names_by_age(self, folder: str) -> list[str]:
-        """Return the names in a folder, the least recently changed first."""
+    def folders_by_age(self, folder: str) -> list[str]:
+        """Return the names of the folders in a folder, the least recently changed first."""
         if self.renames_atomically:
-            changed = {str(item.getPath().getName()): int(item.getModificationTime()) for item in self._listed(folder)}
+            folders = (item for item in self._listed(folder) if item.isDirectory())
+            changed = {str(item.getPath().getName()): int(item.getModificationTime()) for item in folders}
         else:  # where folders have no time of their own
             changed = {}
             for file in self._named(self._all_below(folder)):
-                name = file.name.removeprefix(f"{folder}/").partition("/")[0]
-                changed[name] = max(file.changed_ms, changed.get(name, 0))
+                name, inside, _ = file.name.removeprefix(f"{folder}/").partition("/")
+                if inside:
+                    changed[name] = max(file.changed_ms, changed.get(name, 0))
         return [name for name in sorted(changed, key=lambda name: (changed[name], name)) if not name.startswith(".")]
 
     def read(self, name: str) -> str | None:

@@ -46,9 +46,9 @@ class MalformedJournalError(Exception):
     def old(cls, root: str, drain_id: str) -> MalformedJournalError:
         """Return that of a checkpoint whose journal says that it is fenced, which it is not."""
         return cls(
-            f"{root}: {JOURNAL_FILE} says that drain {drain_id} is in its middle, but the checkpoint is not fenced: the journal is older than "
-            "the checkpoint, as when it is written late or copied in part. Put the newer journal back; or, if a version has run there since "
-            "that drain, remove the old one"
+            f"{root}: {JOURNAL_FILE} says that drain {drain_id} is in its middle, but the checkpoint is not fenced: the journal is older "
+            "than the checkpoint, as when it is written late or copied in part. Put the newer journal back; or, if a version has run there "
+            "since that drain, remove the old one"
         )
 
     @classmethod
@@ -133,6 +133,8 @@ class Journal:
         Whether an earlier generation wrote to a sink that may remember batch ids.
     discarded_ids
         Highest id of the batches after an earlier drain that were given up when that was taken back; -1 where there were none.
+    archive
+        Digest of the list of the archive's files, or "" where an older agent made it, or nothing is archived.
     begun_by
         Digest of the version for which the empty state of the next generation was made, or "".
     """
@@ -167,6 +169,7 @@ class Journal:
     watermarks: tuple[str, ...] | None = None
     watermark_policy: str = ""
     given_up: bool = False
+    archive: str = ""
 
     @property
     def work(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spark_drain_agent.checkpoint.archive import missing_from_archive
+from spark_drain_agent.checkpoint.archive import damage_of_archive
 from spark_drain_agent.checkpoint.batch_ids import refuse_reuse
 from spark_drain_agent.checkpoint.fence import fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
@@ -60,11 +60,11 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
         )
     if not files.is_file(f"{journal.work}/metadata"):
         raise RestoreError(f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, is gone: see checkpoint.retainArchives")
-    missing = missing_from_archive(files, journal)
-    if missing:
+    damage = damage_of_archive(files, journal)
+    if damage:
         raise RestoreError(
-            f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, lacks {len(missing)} of its files, the first of them "
-            f"{missing[0]}: take them back from a backup, or start any version on the checkpoint as it is"
+            f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, is damaged: {len(damage)} of its files are missing or "
+            f"not as they were, the first of them {damage[0]}: take them back from a backup, or start any version on the checkpoint as it is"
         )
     newest = Checkpoint(files).newest_offsets
     newer = 0 if newest is None else newest + 1 - journal.first_batch_id

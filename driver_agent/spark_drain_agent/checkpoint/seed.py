@@ -5,8 +5,7 @@ from __future__ import annotations
 from spark_drain_agent.checkpoint.archive import note_archive
 from spark_drain_agent.checkpoint.fence import return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, EMPTY_STORE, JOURNAL_FILE, Journal, JournalStep, write_journal
-from spark_drain_agent.checkpoint.lease import LEASE_FILES
+from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, EMPTY_STORE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.milestones import reached
 
@@ -34,7 +33,7 @@ def seed(files: CheckpointFiles, journal: Journal, last: OffsetEntry | None = No
         The entry of the newest batch before the drain, where it is known; else it is read from the archive.
     """
     if journal.checkpoint_policy == "Reseed":
-        note_archive(files, journal)
+        journal = note_archive(files, journal)
         _reseed(files, journal, last or Checkpoint(files, journal.work).offsets(journal.batch_id))
     elif journal.checkpoint_policy == "Continue":
         _continue(files, journal)
@@ -92,7 +91,6 @@ def prune_archives(files: CheckpointFiles, retain: int | None) -> None:
     """Keep the newest ``retain`` generations, this drain's and those that a restore took away included; None keeps all."""
     if retain is None:
         return
-    beside = (JOURNAL_FILE, EMPTY_STORE, *LEASE_FILES)
-    archives = [name for name in files.names_by_age(DRAIN_FOLDER) if f"{DRAIN_FOLDER}/{name}" not in beside]
+    archives = [name for name in files.folders_by_age(DRAIN_FOLDER) if f"{DRAIN_FOLDER}/{name}" != EMPTY_STORE]
     for name in archives[: max(0, len(archives) - retain)]:
         files.delete(f"{DRAIN_FOLDER}/{name}")

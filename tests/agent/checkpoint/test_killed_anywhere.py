@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from spark_drain_agent.checkpoint.archive import missing_from_archive
+from spark_drain_agent.checkpoint.archive import damage_of_archive
 from spark_drain_agent.checkpoint.complete import Application, complete, prepare
 from spark_drain_agent.checkpoint.fence import can_undo, fence, is_fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.flush import archive_beside_flush
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal, write_journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
 from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
 from spark_drain_agent.checkpoint.undo import undo
@@ -107,7 +109,7 @@ def check_drained(files: CheckpointFiles, journal: Journal) -> None:
     assert not files.names("state")
     assert {name: files.read(archive.name(name)) for name in {**STATE, **SOURCES}} == {**STATE, **SOURCES}
     assert archive.metadata == journal.metadata
-    assert missing_from_archive(files, journal) == []
+    assert damage_of_archive(files, journal) == []
 
 
 @STORES
@@ -203,12 +205,47 @@ def _go_back(files: CheckpointFiles) -> None:
     restore(files, check_restorable(files, read_journal(files), discard_newer=True, accept_reuse=True))
 
 
-def test_a_damaged_archive_is_not_put_back_in_part(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("state/0/1/8.delta", None),
+        ("state/0/1/8.delta", ""),
+        ("offsets/7", ""),
+        ("offsets/7", "as long as before"),
+        ("commits/7", None),
+        ("offsets/9", "of a later generation"),
+        ("metadata", "{"),
+        ("sizes", None),
+        ("sizes", "1 - metadata"),
+    ],
+)
+def test_a_damaged_archive_is_not_put_back_in_part(tmp_path: Path, name: str, text: str | None) -> None:
     files = files_in(tmp_path)
     running(files)
     drain(files, Version(files, JOURNAL), JOURNAL, in_place=True)
-    files.delete(f"{JOURNAL.work}/state/0/1/8.delta")
+    whole = f"{JOURNAL.work}/{name}"
+    if text is None:
+        files.delete(whole)
+    else:
+        files.write(whole, (files.read(whole) or "").replace("1", "2") if text == "as long as before" else text)
     before = files.below("")
-    with pytest.raises(RestoreError, match=r"lacks 1 of its files, the first of them state/0/1/8.delta: take them back from a backup"):
+    damage = f"1 of its files are missing or not as they were, the first of them {name}: take them back from a backup"
+    with pytest.raises(RestoreError, match=re.escape(damage)):
         _go_back(files)
     assert files.below("") == before
+
+
+def test_an_archive_of_an_older_agent_is_looked_at_by_its_names(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    running(files)
+    drain(files, Version(files, JOURNAL), JOURNAL, in_place=True)
+    journal = read_journal(files)
+    assert journal is not None
+    names = [name.removeprefix(f"{journal.work}/") for name in files.below(journal.work)]
+    files.write(f"{journal.work}/contents", "\n".join(names))
+    files.delete(f"{journal.work}/sizes")
+    write_journal(files, replace(journal, archive=""))
+    with pytest.raises(RestoreError, match=r"1 of its files .* sizes"):
+        _go_back(files)
+    files.write(f"{journal.work}/contents", "\n".join(name for name in names if name != "sizes"))
+    _go_back(files)

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from spark_drain_agent.checkpoint.complete import Application, complete
@@ -360,7 +361,7 @@ def test_a_journal_that_is_older_than_its_checkpoint_is_not_believed(tmp_path: P
     live.files.write(f"{JOURNAL.work}/commits/7", COMMIT)
     before = live.files.below("")
 
-    def nothing_happens(*_: object) -> None:
+    def nothing_happens(*_: object) -> Any:
         raise AssertionError("the application is asked for something")
 
     application = Application(launch_once=nothing_happens, check_version=nothing_happens, export=nothing_happens)
@@ -415,7 +416,7 @@ def test_archives_are_pruned_oldest_first_and_never_what_stands_beside_them(tmp_
     for age, archive in enumerate(("a", "b", "c")):
         os.utime(tmp_path / "_drain" / archive, (1000 + age, 1000 + age))
     write_journal(files, JOURNAL)
-    for beside in (*LEASE_FILES, f"{EMPTY_STORE}/0/1.delta"):  # that of a first start that was killed is no archive
+    for beside in (*LEASE_FILES, "_drain/note", f"{EMPTY_STORE}/0/1.delta"):  # that of a first start that was killed is no archive
         files.write(beside, "")
     prune_archives(files, retain)
-    assert files.names("_drain") == [*left, "empty-store", "journal", "lease", "lease-heartbeat"]
+    assert files.names("_drain") == [*left, "empty-store", "journal", "lease", "lease-heartbeat", "note"]
