@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from spark_drain_agent.checkpoint import lease
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_store import DrainState
 
@@ -16,6 +17,7 @@ from tests.s3.table import check_versions, counted
 from tests.semantics import test_continue
 from tests.semantics.operator_table import FIRST
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+from tests.support.s3_server import S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -69,6 +71,36 @@ def test_a_store_that_compares_nothing_is_refused_by_name(application: Begin, sp
     finally:
         for name in confs:
             hadoop.unset(name)
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> Input:
+    events = Input(spark, tmp_path / "events")
+    events.add(FIRST)
+    return events
+
+
+@pytest.mark.parametrize("conditions", ["ignored", "refused"])
+def test_a_store_whose_writes_have_no_conditions_is_refused_by_name(
+    conditions: str, application: Begin, stream: Input, folder: Path, s3: S3Server
+) -> None:
+    """The connector has them: two drivers would both have the lease, or a query would be ended for a drain that cannot begin."""
+    lease._comparing.clear()
+    app = application()
+    query = app.start(counted(stream), Batches())
+    read_all(query)
+    s3.proxy.conditions = conditions
+    try:
+        with app.asked(DrainState.REJECTED) as report:
+            assert report.reason == "UnsupportedCheckpointStore"
+            assert "only where there is none" in report.message
+            assert "use mode 'Stop'" in report.message
+            assert query.isActive
+    finally:
+        s3.proxy.conditions = ""
+    assert not [path for path in (folder / "q/_drain").rglob("*") if path.is_file()]
+    with app.asked(DrainState.DRAINED):
+        pass
 
 
 def test_a_fence_is_refused_by_plain_spark(bucket: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:

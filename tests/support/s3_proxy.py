@@ -19,6 +19,7 @@ __all__ = ["CHANGES", "READS", "Fault", "Request", "S3Proxy", "s3_proxy"]
 CHANGES, READS = "PUT|COPY|DELETE|BULKDELETE", "GET|HEAD|LIST"
 """Kinds of requests, as `Fault` takes them."""
 
+_CONDITIONS = frozenset({"if-match", "if-none-match"})
 _HOP_BY_HOP = frozenset({"connection", "expect", "keep-alive", "transfer-encoding"})
 
 
@@ -105,6 +106,8 @@ class S3Proxy:
         Seconds that a request of a kind takes beside its own time.
     fault
         What goes wrong, if anything.
+    conditions
+        What becomes of headers that make a PUT conditional: "" is what the server does; else they are ``ignored``, or ``refused``.
     around_change
         Entered before a request that changes the bucket is carried out, and left before the client is told.
     """
@@ -113,6 +116,7 @@ class S3Proxy:
         self.requests: list[Request] = []
         self.latency: Mapping[str, float] = {}
         self.fault: Fault | None = None
+        self.conditions = ""
         self.around_change: Callable[[Request], AbstractContextManager[None]] = lambda _: nullcontext()
         self.port = 0
         self._lock = threading.Lock()
@@ -155,11 +159,16 @@ def _handler(proxy: S3Proxy, upstream: int, kind_of: KindOf) -> type[BaseHTTPReq
             chunked = self.headers.get("Transfer-Encoding", "").lower() == "chunked"
             body = self._chunks() if chunked else self.rfile.read(int(self.headers.get("Content-Length", "0")))
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
+            conditional = proxy.conditions and self.command == "PUT" and any(name.lower() in _CONDITIONS for name in headers)
+            if conditional:
+                headers = {name: value for name, value in headers.items() if name.lower() not in _CONDITIONS}
             request = kind_of(self.command, self.path, {name.lower(): value for name, value in headers.items()})
             time.sleep(proxy.latency.get(request.kind, 0.0))
             fault = proxy.noted(request)
             answer = None
-            if fault is None or fault.carried_out:
+            if conditional and proxy.conditions == "refused":
+                answer = _refusal(501)
+            elif fault is None or fault.carried_out:
                 with proxy.around_change(request) if re.fullmatch(CHANGES, request.kind) else nullcontext():
                     answer = self._ask(body, headers)
             if fault is not None:
@@ -227,7 +236,7 @@ def _handler(proxy: S3Proxy, upstream: int, kind_of: KindOf) -> type[BaseHTTPReq
 
 
 def _refusal(status: int) -> Answer:
-    code = {403: "AccessDenied", 503: "SlowDown"}.get(status, "InternalError")
+    code = {403: "AccessDenied", 501: "NotImplemented", 503: "SlowDown"}.get(status, "InternalError")
     text = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>on purpose</Message></Error>'
     return Answer(status, "Refused", [("Content-Type", "application/xml")], text.encode())
 

@@ -25,10 +25,10 @@ from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.durations import LEASE
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["LEASE_FILES", "CheckpointLeasedError", "Lease", "acquire_lease"]
+__all__ = ["LEASE_FILES", "CheckpointLeasedError", "Lease", "acquire_lease", "obstacle_to_leasing"]
 
 _LEASE_FILE = f"{DRAIN_FOLDER}/lease"
 _HEARTBEAT_FILE = f"{DRAIN_FOLDER}/lease-heartbeat"
@@ -151,6 +151,30 @@ _texts_of_this_process: set[str] = set()
 
 def _untold(_: str) -> None:
     pass
+
+
+_comparing: set[str] = set()
+"""Stores that were tried in this process."""
+
+
+def obstacle_to_leasing(files: CheckpointFiles) -> str:
+    """Return why no lease could keep two drivers apart in a store that is said to have conditional writes, or "".
+
+    Not every store that speaks a protocol does what its connector asks for: that takes three requests to find out, once per store.
+    """
+    if not files.compares or files.store in _comparing:
+        return ""
+    probe = f"{DRAIN_FOLDER}/probe-{uuid.uuid4()}"
+    try:
+        written = [files.write_if(probe, "", None) for _ in range(2)]
+        files.delete(probe)
+    except (*JavaError, OSError) as error:
+        return f"no object can be written only where there is none: {in_words(error, 300)}"
+    if written == [True, False]:
+        _comparing.add(files.store)
+        return ""
+    what = "an object is replaced" if all(written) else "no object is written"
+    return f"{what} that was to be written only where there is none"
 
 
 def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Callable[[str], None] = _untold) -> Lease:

@@ -64,7 +64,8 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
     if damage:
         raise RestoreError(
             f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, is damaged: {len(damage)} of its files are missing or "
-            f"not as they were, the first of them {damage[0]}: take them back from a backup, or start any version on the checkpoint as it is"
+            f"not as they were, the first of them {damage[0]}: take them back from a backup, or start any version on the checkpoint as it "
+            "is"
         )
     newest = Checkpoint(files).newest_offsets
     newer = 0 if newest is None else newest + 1 - journal.first_batch_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_drain_store import DrainOptions, reasons
 
+from spark_drain_agent.checkpoint.lease import obstacle_to_leasing
 from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, OTHERWISE, TRIED_CONF, store_obstacle
 from spark_drain_agent.durations import DURATIONS, DurationError
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
@@ -68,6 +69,9 @@ def _check_store(tracked: TrackedQuery) -> None:
             "Hadoop has no FileContext there, which replaces a file atomically "
             f"({tracked.checkpoint_files().obstacle_to_replacing}): {OTHERWISE}"
         )
+    if not obstacle:
+        leasing = obstacle_to_leasing(tracked.checkpoint_files())
+        obstacle = f"{leasing}; {OTHERWISE}" if leasing else ""
     if obstacle:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_CHECKPOINT_STORE,
