@@ -1,15 +1,15 @@
-"""Why a placement is refused: a pure function (table-tested)."""
+"""Why a placement is refused, and how many executors it needs: pure functions (table-tested)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from spark_drain_store.placement_messages import Destination, PlacementRequest, UnsupportedDestinationError
 
 from spark_drain_agent.spark_internals.executor_pods import ExecutorPod
 
-__all__ = ["Seen", "refusal", "void"]
+__all__ = ["Seen", "asked_for", "refusal", "void"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,8 @@ class Seen:
     pods
         The executors' pods by executor id.
     objection
-        What speaks against the destination: a node that takes no pods, or labels that the application itself wants otherwise; or "".
+        What speaks against a new executor at the destination: a node that takes no pods, labels that the application itself wants to be
+        others, claims of volumes that Spark waits for; or "".
     """
 
     run_id: str
@@ -66,3 +67,22 @@ def refusal(request: PlacementRequest, seen: Seen) -> str:
     if request.destination_host == pod.node:
         return f"executor {request.executor_id} is on node {pod.node} already; to restart it there, give {Destination.LAST_SEEN}"
     return seen.objection
+
+
+def asked_for(wanted: int, others: Collection[str], source: str, *, forced: bool) -> int:
+    """Return how many executors Spark has to be asked for so that it makes one for a placement, and keeps it.
+
+    Parameters
+    ----------
+    wanted
+        How many Spark wants by itself: under dynamic allocation also fewer than there are, since idle ones stay for a while.
+    others
+        Ids of all executors but the new one.
+    source
+        Id of the executor that is replaced.
+    forced
+        Whether it ends before the new one comes, which then takes its place, and is none more.
+    """
+    if forced:
+        return max(wanted, len(set(others) - {source}) + 1)
+    return max(wanted, len(others)) + 1

@@ -18,6 +18,7 @@ from spark_drain_agent.milestones import LOG
 from spark_drain_agent.placement.decide import Seen, refusal, void
 from spark_drain_agent.placement.move import Move
 from spark_drain_agent.placement.pod_template import conflict
+from spark_drain_agent.placement.volume_claims import claims_exhausted
 from spark_drain_agent.spark_internals.errors import in_words
 from spark_drain_agent.spark_internals.executor_pods import ExecutorPods
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -129,6 +130,8 @@ class PlacementHandler:
             return refusal(request, Seen(run_id=self._run_id, unsupported=unsupported))
         node = request.destination_host if request.destination_host not in tuple(Destination) else ""
         objection = (pods.unusable(node) if node else "") or conflict(request, pods.template(), pods.node_selector())
+        if not objection and request.destination_host != Destination.FORCE_RESTART_LAST_SEEN:
+            objection = claims_exhausted(pods.confs(), executors=len(pods.active()), most=pods.most_with_claims)
         seen = Seen(
             run_id=self._run_id,
             drain_id=self._drain_id(),

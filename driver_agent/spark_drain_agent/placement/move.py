@@ -14,6 +14,8 @@ from spark_drain_store.placement_messages import Destination, PlacementRequest, 
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.placement.pod_template import bound_template
+from spark_drain_agent.placement.target import Target
+from spark_drain_agent.placement.volume_claims import claims_note
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.executor_pods import PLACEMENT_ANNOTATION, ExecutorPod, ExecutorPods
 
@@ -28,6 +30,10 @@ _STOP_SECONDS = 120.0
 
 class _GivenUpError(Exception):
     """The new executor is not there, and will not be waited for; the text says why."""
+
+
+class _RemovedError(Exception):
+    """Dynamic allocation wanted fewer executors for a moment, and Spark has removed the pod that waited: it has to make another one."""
 
 
 class Move:
@@ -62,6 +68,9 @@ class Move:
         self._unwanted = unwanted
         self._begun = monotonic()
         self._before = frozenset(pods.pods())
+        self._forced = request.destination_host == Destination.FORCE_RESTART_LAST_SEEN
+        self._target = Target(pods, source.executor_id, forced=self._forced)
+        self._started = False
         self._response = PlacementResponse(
             placement_id=request.placement_id,
             status=PlacementStatus.IN_PROGRESS,
@@ -73,15 +82,14 @@ class Move:
 
     def run(self) -> None:
         """Replace the executor, or leave everything as it was; the response says which."""
-        target = self._pods.target
-        forced = self._request.destination_host == Destination.FORCE_RESTART_LAST_SEEN
-        self._say(f"executor {self._source.executor_id} on {self._source.node} is being replaced")
+        claims = "".join(f"; {note}" for note in [claims_note(self._pods.confs())] if note)
+        self._say(f"executor {self._source.executor_id} on {self._source.node} is being replaced{claims}")
         try:
-            new = self._restart(target) if forced else self._reserve(target)
+            new = self._restart() if self._forced else self._reserve()
         except _GivenUpError as given_up:
             self._end(PlacementStatus.FAILED, str(given_up))
             return
-        if not forced and not self._stop(target, new):
+        if not self._forced and not self._stop(new):
             self._end(
                 PlacementStatus.FAILED,
                 f"executor {new.executor_id} runs on {new.node}, but executor {self._source.executor_id} does not end",
@@ -91,38 +99,59 @@ class Move:
         self._end(
             PlacementStatus.SUCCEEDED,
             f"executor {new.executor_id} on {new.node} has replaced executor {self._source.executor_id} on {self._source.node} "
-            f"after {seconds:.1f} s",
+            f"after {seconds:.1f} s{claims}",
         )
 
     # -- the new executor ------------------------------------------------------------------------------------------------------------
 
-    def _reserve(self, target: int) -> ExecutorPod:
+    def _reserve(self) -> ExecutorPod:
         """Have one executor more, at the destination; where that fails, the wanted number and the template are as before."""
         try:
-            return self._await_new(target + 1, lambda: None)
+            return self._await_new(lambda: None)
         except BaseException:
-            self._pods.target = target
-            self._remove_surplus(target, self._before)
+            self._target.release()
+            self._remove_surplus(self._before)
+            self._target.take_back()
             raise
 
-    def _restart(self, target: int) -> ExecutorPod:
+    def _restart(self) -> ExecutorPod:
         """End the executor first, and have Spark replace it on its node; where that fails, anywhere."""
         try:
-            return self._await_new(target, lambda: self._pods.kill(self._source.executor_id))
+            return self._await_new(lambda: self._pods.kill(self._source.executor_id))
         except _GivenUpError as given_up:
             for pod in self._own():
                 self._remove(pod)  # Spark makes another one, which may run anywhere
-            raise _GivenUpError(f"{given_up}; executor {self._source.executor_id} was ended, and Spark replaces it on any node") from None
+            needed = " if it needs as many" if self._target.dynamic else ""
+            raise _GivenUpError(
+                f"{given_up}; executor {self._source.executor_id} was ended, and Spark replaces it on any node{needed}"
+            ) from None
+        finally:
+            self._target.release()
+            self._target.take_back()  # where it could not even be ended
 
-    def _await_new(self, target: int, then: Callable[[], None]) -> ExecutorPod:
-        """Want so many executors while the template binds them, and return the one that has come."""
+    def _await_new(self, then: Callable[[], None]) -> ExecutorPod:
+        """Have Spark make an executor where the request wants it, and return it once it is there."""
+        self._make(then)
+        while True:
+            try:
+                new = self._await(self._here)
+            except _RemovedError:
+                self._make(lambda: None)
+            else:
+                break
+        self._say(f"executor {new.executor_id} is there", node=new.node)
+        reached("placement-registered")
+        return new
+
+    def _make(self, then: Callable[[], None]) -> None:
+        """Have Spark make an executor's pod while the template binds it."""
         before = self._pods.template_path
         with tempfile.TemporaryDirectory(prefix="spark-drain-placement-") as folder:
             template = Path(folder) / "executor.json"
             template.write_text(json.dumps(bound_template(self._pods.template(), self._request, self._source.node, PLACEMENT_ANNOTATION)))
             self._pods.use_template(template)
             try:
-                self._pods.target = target
+                self._target.hold([])
                 reached("placement-reserved")
                 then()
                 made = self._await(self._made)
@@ -130,17 +159,15 @@ class Move:
                 self._pods.use_template(before)  # a replacement for another lost executor is not bound
         self._say(f"waiting for executor {made.executor_id}", new_executor_id=made.executor_id)
         reached("placement-made")
-        new = self._await(self._here)
-        self._say(f"executor {new.executor_id} is there", node=new.node)
-        reached("placement-registered")
-        return new
 
     def _await(self, look: Callable[[], ExecutorPod | None]) -> ExecutorPod:
         last = None
         while True:
             try:
                 found = look()
-                last = next(iter(self._own()), last)
+                own = self._own()
+                self._target.hold([pod.executor_id for pod in own])
+                last = next(iter(own), last)
             except JavaError as error:  # the API server may be back before the time is over
                 LOG.warning("placement %s: executors' pods cannot be read: %s", self._request.placement_id, in_words(error))
                 found = None
@@ -161,17 +188,24 @@ class Move:
     def _here(self) -> ExecutorPod | None:
         registered = self._pods.registered()
         own = self._own()
+        if not own and self._target.dynamic and not self._started:
+            raise _RemovedError
         if all(pod.over for pod in own):  # also where Spark has removed it since
             new = self._response.new_executor_id
             raise _GivenUpError(f"executor {new} has ended before it was there: executor {self._source.executor_id} was left alone")
-        return next((pod for pod in own if pod.executor_id in registered and not pod.over), None)
+        self._started = any(pod.started for pod in own)
+        here = next((pod for pod in own if pod.executor_id in registered and not pod.over), None)
+        for pod in own:
+            if pod.executor_id not in registered | {self._response.new_executor_id}:
+                self._remove(pod)  # Spark wanted more while the template was there: it makes them anew, and they may run anywhere
+        return here
 
-    def _remove_surplus(self, target: int, kept: Collection[str]) -> None:
+    def _remove_surplus(self, kept: Collection[str]) -> None:
         """Remove the pod that was asked for and is not kept, and what Spark has made beside it and is too many."""
         quiet = 0
         for _ in range(_MOST_LOOKS):
             try:
-                surplus = self._surplus(target, kept)
+                surplus = self._surplus(kept)
                 for pod in surplus:
                     self._remove(pod)
             except JavaError as error:
@@ -182,13 +216,14 @@ class Move:
             if quiet == _QUIET_LOOKS:
                 return
             time.sleep(_QUIET_SECONDS)
-        LOG.warning("placement %s: more executors than the %d that are wanted may be left", self._request.placement_id, target)
+        LOG.warning("placement %s: more executors than the %d that are wanted may be left", self._request.placement_id, self._target.wanted)
 
-    def _surplus(self, target: int, kept: Collection[str]) -> list[ExecutorPod]:
+    def _surplus(self, kept: Collection[str]) -> list[ExecutorPod]:
         alive = [pod for pod in self._pods.pods().values() if not pod.over]
         others = [pod for pod in alive if pod.executor_id not in kept]
         own = [pod for pod in others if pod.placement_id == self._request.placement_id]
-        if own or len(alive) <= target:
+        target = self._target.wanted
+        if own or self._target.dynamic or len(alive) <= target:  # dynamic allocation ends by itself what is idle
             return own
         return others[target - len(alive) :]
 
@@ -205,11 +240,11 @@ class Move:
 
     # -- the old executor ------------------------------------------------------------------------------------------------------------
 
-    def _stop(self, target: int, new: ExecutorPod) -> bool:
+    def _stop(self, new: ExecutorPod) -> bool:
         """End the old executor, which is one too many now; True when it is gone."""
-        self._pods.target = target
+        self._target.release()
         if not self._pods.decommission(self._source.executor_id):  # it has ended by itself, and Spark wanted one in its place
-            self._remove_surplus(target, self._before | {new.executor_id})
+            self._remove_surplus(self._before | {new.executor_id})
         reached("placement-decommissioned")
         return self._await_end(self._source.executor_id)
 

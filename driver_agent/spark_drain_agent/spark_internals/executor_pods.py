@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from spark_drain_agent.spark_internals.dynamic_allocation import DynamicAllocation
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.reflection import private_field
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -54,6 +55,11 @@ class ExecutorPod:
     unscheduled: str = ""
 
     @property
+    def started(self) -> bool:
+        """Whether its process has been started."""
+        return self.phase != "Pending"
+
+    @property
     def over(self) -> bool:
         """Whether its process has ended."""
         return self.phase in ("Succeeded", "Failed")
@@ -71,6 +77,7 @@ class ExecutorPods:
     def __init__(self, internals: SparkInternals) -> None:
         self._internals = internals
         self._jvm = internals.jvm
+        self.dynamic_allocation = DynamicAllocation(internals)
 
     @property
     def _scala_context(self) -> Any:
@@ -99,8 +106,6 @@ class ExecutorPods:
             return f"its executors are not pods that Spark makes (spark.master is {self._internals.conf('spark.master')!r})"
         if str(self._allocator.getClass().getName()) != _ALLOCATOR:
             return "its executors are not made one by one: set spark.kubernetes.allocation.pods.allocator to direct"
-        if self._scala_context.executorAllocationManager().isDefined():
-            return "dynamic allocation decides on the number of its executors: spark.dynamicAllocation.enabled must be false"
         profiles = self._allocator.totalExpectedExecutorsPerResourceProfileId().size()
         if profiles != 1:
             return f"its executors have {profiles} resource profiles, and one is supported"
@@ -132,9 +137,13 @@ class ExecutorPods:
         """Return the ids of the executors that have registered with the driver and not gone."""
         return {executor_id for executor_id, _ in self._internals.executors()}
 
+    def active(self) -> set[str]:
+        """Return the ids of the executors that get tasks: those that have registered, and are neither being ended nor decommissioned."""
+        return {executor_id for executor_id in self.registered() if self._backend.isExecutorActive(executor_id)}
+
     @property
     def target(self) -> int:
-        """How many executors Spark keeps up."""
+        """How many executors the pod allocator keeps up."""
         return sum(int(count) for count in self._allocator.totalExpectedExecutorsPerResourceProfileId().values())
 
     @target.setter
@@ -169,14 +178,24 @@ class ExecutorPods:
         else:
             self._conf.set(_TEMPLATE_CONF, str(path))
 
+    def confs(self) -> Mapping[str, str]:
+        """Return what the live SparkConf has of Kubernetes."""
+        entries = ((str(entry._1()), str(entry._2())) for entry in self._conf.getAll())
+        return {name: value for name, value in entries if name.startswith("spark.kubernetes.")}
+
     def node_selector(self) -> Mapping[str, str]:
         """Return the labels that the application's own conf wants of the nodes of executors."""
         return {
-            str(entry._1()).removeprefix(prefix): str(entry._2())
-            for entry in self._conf.getAll()
+            name.removeprefix(prefix): value
+            for name, value in self.confs().items()
             for prefix in _SELECTOR_CONFS
-            if str(entry._1()).startswith(prefix)
+            if name.startswith(prefix)
         }
+
+    @property
+    def most_with_claims(self) -> int:
+        """Up to how many executors Spark makes claims where it waits for those that there are."""
+        return int(private_field(self._allocator, "maxPVCs"))
 
     @property
     def decommissions(self) -> bool:

@@ -27,9 +27,9 @@ from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_i
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_kubeflow import ScriptedApplication
 from tests.support.apiserver import ApiServer, service_account
-from tests.support.process_nodes import SCHEDULER, ProcessNodes
+from tests.support.process_nodes import SCHEDULER, ProcessNode, ProcessNodes
 
-__all__ = ["APPLICATION", "Placed", "placed_application"]
+__all__ = ["APPLICATION", "Placed", "placed_application", "three_nodes"]
 
 APPLICATION = "app"
 _SAMPLE_SECONDS = 0.2
@@ -64,7 +64,6 @@ class Placed:
         self.channel = Channel.over(requests, reports, topic=PLACEMENT)
         self.fewest = 99
         """The smallest number of running executor pods since the last `watching` began."""
-        self._lock = threading.Lock()
 
     def pods(self) -> dict[str, dict[str, Any]]:
         """Return the executors' pods by executor id."""
@@ -171,22 +170,41 @@ class Placed:
     @contextmanager
     def load(self) -> Iterator[None]:
         """Feed files, a batch at a time, and sample the number of executors, while the block lasts."""
+
+        def feed() -> None:
+            if newest(self.base / "checkpoint", "commits") >= self.feed.files - 1:
+                self.feed.add()
+
+        with self.watching(feed):
+            yield
+
+    @contextmanager
+    def watching(self, beside: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Sample the number of executors, and do something else as often, while the block lasts."""
         stopped = threading.Event()
         self.fewest = len(self.running())
 
-        def feed() -> None:
+        def look() -> None:
             while not stopped.wait(_SAMPLE_SECONDS):
                 self.fewest = min(self.fewest, len(self.running()))
-                if newest(self.base / "checkpoint", "commits") >= self.feed.files - 1:
-                    self.feed.add()
+                beside()
 
-        thread = threading.Thread(target=feed, daemon=True)
+        thread = threading.Thread(target=look, daemon=True)
         thread.start()
         try:
             yield
         finally:
             stopped.set()
             thread.join()
+
+
+def three_nodes() -> list[ProcessNode]:
+    """Two nodes with room, and one without."""
+    return [
+        ProcessNode("node-1", "127.0.0.11", {"pool": "slow"}),
+        ProcessNode("node-2", "127.0.0.12", {"pool": "fast"}),
+        ProcessNode("node-full", "127.0.0.13", cores=0),
+    ]
 
 
 @contextmanager

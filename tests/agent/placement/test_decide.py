@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from spark_drain_agent.placement.decide import Seen, refusal
+from spark_drain_agent.placement.decide import Seen, asked_for, refusal
 from spark_drain_agent.spark_internals.executor_pods import ExecutorPod
 from spark_drain_store.placement_messages import PlacementRequest
 
@@ -41,3 +41,24 @@ def test_refusal(asked: dict[str, Any], seen: dict[str, Any], told: str) -> None
     why = refusal(replace(REQUEST, **asked), replace(SEEN, **seen))
     assert told in why
     assert bool(told) == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "others", "forced", "asked"),
+    [
+        (2, "3 4", False, 3),
+        (2, "4", False, 3),  # another one has just been lost
+        (2, "3 4 5", False, 4),  # dynamic allocation wants fewer than there are
+        (5, "3 4", False, 6),  # and more
+        (0, "4", False, 2),
+        (0, "", False, 1),
+        (2, "3 4", True, 2),
+        (2, "3", True, 2),  # the old one has ended
+        (2, "3 4 5", True, 3),
+        (2, "3 5", True, 3),
+        (5, "3 4", True, 5),
+        (0, "", True, 1),
+    ],
+)
+def test_how_many_executors_are_asked_for(wanted: int, others: str, forced: bool, asked: int) -> None:
+    assert asked_for(wanted, others.split(), "4", forced=forced) == asked

@@ -16,9 +16,9 @@ from spark_drain_store.placement_messages import PlacementRequest, PlacementStat
 from spark_drain_store.placements import Placements, delete_placement, withdraw_placement
 
 from tests.agent.harness import eventually
-from tests.agent.placement.cluster import APPLICATION, Placed, placed_application
+from tests.agent.placement.cluster import APPLICATION, Placed, placed_application, three_nodes
 from tests.support.apiserver import PLACEMENTS, ROOT, ApiServer, placement_body
-from tests.support.process_nodes import ProcessNode, process_nodes
+from tests.support.process_nodes import process_nodes
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
 
@@ -29,12 +29,10 @@ SUCCEEDED, FAILED = PlacementStatus.SUCCEEDED, PlacementStatus.FAILED
 @pytest.fixture(scope="module")
 def placed(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placed]:
     folder = tmp_path_factory.mktemp("nodes")
-    three = [
-        ProcessNode("node-1", "127.0.0.11", {"pool": "slow"}),
-        ProcessNode("node-2", "127.0.0.12", {"pool": "fast"}),
-        ProcessNode("node-full", "127.0.0.13", cores=0),
-    ]
-    with process_nodes(api_server, three, folder) as nodes, placed_application(api_server, nodes, folder / "base") as application:
+    with (
+        process_nodes(api_server, three_nodes(), folder) as nodes,
+        placed_application(api_server, nodes, folder / "base") as application,
+    ):
         yield application
 
 
