@@ -77,7 +77,7 @@ def asked_for(wanted: int, others: Collection[str], source: str, *, forced: bool
     wanted
         How many Spark wants by itself: under dynamic allocation also fewer than there are, since idle ones stay for a while.
     others
-        Ids of all executors but the new one.
+        Ids of all executors but the new one, with dynamic allocation.
     source
         Id of the executor that is replaced.
     forced

@@ -71,6 +71,7 @@ class Move:
         self._forced = request.destination_host == Destination.FORCE_RESTART_LAST_SEEN
         self._target = Target(pods, source.executor_id, forced=self._forced)
         self._started = False
+        self._last: ExecutorPod | None = None
         self._response = PlacementResponse(
             placement_id=request.placement_id,
             status=PlacementStatus.IN_PROGRESS,
@@ -161,13 +162,12 @@ class Move:
         reached("placement-made")
 
     def _await(self, look: Callable[[], ExecutorPod | None]) -> ExecutorPod:
-        last = None
         while True:
             try:
                 found = look()
                 own = self._own()
                 self._target.hold([pod.executor_id for pod in own])
-                last = next(iter(own), last)
+                self._last = next(iter(own), self._last)
             except JavaError as error:  # the API server may be back before the time is over
                 LOG.warning("placement %s: executors' pods cannot be read: %s", self._request.placement_id, in_words(error))
                 found = None
@@ -176,7 +176,7 @@ class Move:
             if why := self._unwanted():
                 raise _GivenUpError(f"{why}: executor {self._source.executor_id} was left alone")
             if monotonic() - self._begun > self._request.expiry_seconds:
-                raise _GivenUpError(_expired(self._request.expiry_seconds, last))
+                raise _GivenUpError(_expired(self._request.expiry_seconds, self._last))
             time.sleep(_LOOK_SECONDS)
 
     def _own(self) -> list[ExecutorPod]:

@@ -46,9 +46,10 @@ class Target:
 
     def hold(self, own: Collection[str]) -> None:
         """Ask for as many as are needed so that the new executor, one of ``own``, comes or stays; Spark gets along without the old one."""
+        others: Collection[str] = ()
         if self._dynamic is not None:
             self._dynamic.set_aside(self._source)
-        others = self._pods.active() - set(own)
+            others = self._pods.active() - set(own)
         count = asked_for(self.wanted, others, self._source, forced=self._forced)
         if self._pods.target != count:
             self._pods.target = count

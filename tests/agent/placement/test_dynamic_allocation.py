@@ -94,7 +94,7 @@ def test_a_placement_in_vain_leaves_the_number_to_spark(placed: Placed, two: dic
         placed.alone()
         time.sleep(IDLE_SECONDS + 1)
         placed.alone()
-    assert "Insufficient cpu" in response.message
+    assert "not there after 20 s: pod" in response.message
     assert placed.fewest == 2
     placed.batches(1)
     placed.check_ledger()
