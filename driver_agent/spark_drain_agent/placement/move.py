@@ -223,8 +223,11 @@ class Move:
         others = [pod for pod in alive if pod.executor_id not in kept]
         own = [pod for pod in others if pod.placement_id == self._request.placement_id]
         target = self._target.wanted
-        if own or self._target.dynamic or len(alive) <= target:  # dynamic allocation ends by itself what is idle
+        if own or len(alive) <= target:
             return own
+        if self._target.dynamic:  # those that have registered it ends by itself, when they are idle
+            registered = self._pods.registered()
+            others = [pod for pod in others if pod.executor_id not in registered]
         return others[target - len(alive) :]
 
     def _remove(self, pod: ExecutorPod) -> None:
