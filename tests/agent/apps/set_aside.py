@@ -11,10 +11,12 @@ from tests.support.waiting import eventually
 spark = SparkSession.builder.getOrCreate()
 internals = SparkInternals(spark)
 allocation = DynamicAllocation(internals)
+backend = spark.sparkContext._jsc.sc().schedulerBackend()
 
 
 def executors() -> set[str]:
-    return {executor_id for executor_id, _ in internals.executors()}
+    """Return those that are not about to be ended, which takes a while."""
+    return {executor_id for executor_id, _ in internals.executors() if backend.isExecutorActive(executor_id)}
 
 
 assert allocation.enabled
