@@ -124,11 +124,11 @@ def _run(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=options.log_level, handlers=[handler])
     logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)  # a line for each probe
-    from spark_drain_operator.handlers.serve import run_operator
+    from spark_drain_operator.handlers.serve import RestoredError, run_operator
 
     try:
         asyncio.run(run_operator(settings, options.liveness))
-    except (ApiUnavailableError, NotServedError) as error:
+    except (ApiUnavailableError, NotServedError, RestoredError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

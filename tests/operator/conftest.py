@@ -10,10 +10,11 @@ import pytest
 from spark_drain_store import DrainState
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
 
+from devcluster.api import RunningControlPlane, control_plane
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import DRAINS, ApiServer, drain_body, new_namespaces
+from tests.support.apiserver import DRAINS, ApiServer, drain_body, new_namespaces, served
 from tests.support.waiting import eventually
 
 
@@ -173,6 +174,20 @@ def shared(request: pytest.FixtureRequest, api_server: ApiServer, tmp_path_facto
     worlds = sum("world" in getattr(item, "fixturenames", ()) for item in here)  # each has a namespace of its own
     with one_operator(api_server, tmp_path_factory.mktemp("operator"), worlds) as shared:
         yield shared
+
+
+@pytest.fixture
+def plane() -> Iterator[RunningControlPlane]:
+    """Return a control plane that no other test uses."""
+    with control_plane() as running:
+        yield running
+
+
+@pytest.fixture
+def server(plane: RunningControlPlane, tmp_path: Path) -> Iterator[ApiServer]:
+    """Return its API server."""
+    with served(plane.kubeconfig, str(plane.kubectl), tmp_path / "kubectl") as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """The API server is killed in the middle of drains, and comes back after their deadlines."""
 
-import gc
-import json
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -21,13 +18,12 @@ from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import ConfigMapStore
 from spark_drain_store.kube_client import KubeClient
 
-from devcluster import holding
-from devcluster.api import RunningControlPlane, control_plane
-from devcluster.controlplane import ControlPlane, Endpoints
+from devcluster.api import RunningControlPlane
 from tests.operator.conftest import World, condition
+from tests.operator.outage import away
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
-from tests.support.apiserver import KUBECONFIG, ApiServer, new_namespaces, served
+from tests.support.apiserver import KUBECONFIG, ApiServer, new_namespaces
 from tests.support.waiting import eventually
 
 pytestmark = [
@@ -51,33 +47,6 @@ class NoQueries:
 
     def session_conf(self, _name: str, default: str) -> str:
         return default
-
-
-@pytest.fixture
-def plane() -> Iterator[RunningControlPlane]:
-    """Return a control plane that no other test uses."""
-    with control_plane() as running:
-        yield running
-
-
-@pytest.fixture
-def server(plane: RunningControlPlane, tmp_path: Path) -> Iterator[ApiServer]:
-    with served(plane.kubeconfig, str(plane.kubectl), tmp_path / "kubectl") as server:
-        yield server
-
-
-@contextmanager
-def away(plane: RunningControlPlane) -> Iterator[None]:
-    """Kill the API server; at the end of the block it is started again, with all that it knew."""
-    holder = holding.Client(plane.state_dir)
-    holder.signal("kube-apiserver", signal.SIGKILL)
-    eventually(lambda: "kube-apiserver" not in holder.running(), what="the API server is gone")
-    yield
-    assert "kube-apiserver" not in holder.running()
-    ports = json.loads((plane.state_dir / "ports.json").read_text())
-    ends = Endpoints("127.0.0.1", ports["api"], ports["etcd"], ports["etcd-peer"])
-    ControlPlane(plane.state_dir, holder, plane.kubectl.parent, ends).start()
-    gc.collect()  # here, where such a socket is expected, and not in another test
 
 
 @contextmanager

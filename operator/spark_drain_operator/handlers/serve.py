@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -29,12 +30,16 @@ from spark_drain_operator.storage.informer import Informer
 from spark_drain_operator.storage.own_objects import Resource
 from spark_drain_operator.storage.watch_cache import WatchCache
 
-__all__ = ["run_operator"]
+__all__ = ["RestoredError", "run_operator"]
 
 _STOP_SECONDS = 2.0
 _FOLLOW_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
+
+
+class RestoredError(Exception):
+    """The API server was restored from a backup: kopf's watches, and what is remembered, belong to a time that has not been."""
 
 
 async def run_operator(settings: Settings, liveness: str | None) -> None:
@@ -46,6 +51,8 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
         There are no credentials.
     NotServedError
         The operator may not read what it has to watch, or its definitions are not installed.
+    RestoredError
+        A process that begins anew knows what holds now.
     """
     cluster = Cluster.over(KubeClient.from_environment())
     watched = Watched()
@@ -64,7 +71,7 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
         return reconcilers[key.kind].may_have_left(key.namespace, key.name)
 
     workers = Workers(queue, reconcile, settings.workers, tell)
-    access = Access(cluster.client, resources, settings.namespaces)
+    access = Access(cluster.client, resources, settings.namespaces, cluster.cache.versions)
     await asyncio.to_thread(access.await_first)
     registry = kopf.OperatorRegistry()
     register_login(registry)
@@ -85,7 +92,10 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     for thread in threads:
         thread.start()
     insights = Insights()
-    following = asyncio.create_task(_follow(access, insights, cluster.cache, resources)) if settings.namespaces else None
+    restored, stop = cluster.cache.versions.restored, asyncio.Event()
+    tasks = [asyncio.create_task(_stop_when(restored, stop))]
+    if settings.namespaces:
+        tasks.append(asyncio.create_task(_follow(access, insights, cluster.cache, resources)))
     try:
         await kopf.operator(
             registry=registry,
@@ -94,13 +104,22 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
             namespaces=access.watchable if settings.namespaces else (),
             liveness_endpoint=liveness,
             insights=insights,
+            stop_flag=stop,
         )
     finally:
-        if following is not None:
-            following.cancel()
+        for task in tasks:
+            task.cancel()
         for thread in threads:
             thread.stop()
         cluster.events.close(_STOP_SECONDS)
+    if restored.is_set():
+        raise RestoredError("the API server was restored from a backup: start the operator again, as Kubernetes does")
+
+
+async def _stop_when(restored: threading.Event, stop: asyncio.Event) -> None:
+    while not restored.is_set():
+        await asyncio.sleep(_FOLLOW_SECONDS)
+    stop.set()
 
 
 def _believe(cache: WatchCache, resources: Sequence[Resource], watched: Collection[str], unwatched: Collection[str] = ()) -> None:

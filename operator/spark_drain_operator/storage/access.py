@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence, Set
+from functools import partial
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, collection_path
 
 from spark_drain_operator.periodic import Periodic
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
+from spark_drain_operator.storage.versions import Versions
 
 __all__ = ["Access", "NotServedError", "is_news"]
 
@@ -37,10 +39,15 @@ class Access:
         The operator's own kinds.
     namespaces
         Where it watches; empty means everywhere.
+    versions
+        Compared with what is read: kopf's watches do not see that a server was restored.
     """
 
-    def __init__(self, client: KubeClient, resources: Sequence[Resource], namespaces: Sequence[str]) -> None:
+    def __init__(
+        self, client: KubeClient, resources: Sequence[Resource], namespaces: Sequence[str], versions: Versions | None = None
+    ) -> None:
         self._client = client
+        self._versions = versions or Versions()
         own = [(f"{GROUP}/{VERSION}", resource.plural) for resource in resources]
         kinds = [*own, ("v1", "configmaps"), ("v1", "pods")]
         self._collections = {
@@ -84,7 +91,7 @@ class Access:
         group, plural, namespace, path = collection
         where = f"namespace {namespace!r}" if namespace else "any namespace"
         try:
-            self._client.request("GET", path, query={"limit": "1"})
+            self._versions.checked(plural, partial(self._client.request, "GET", path, query={"limit": "1"}))
             asked = {"verb": "watch", "group": group, "resource": plural, **({"namespace": namespace} if namespace else {})}
             review = {"apiVersion": _REVIEW, "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": asked}}
             answer = self._client.request("POST", f"/apis/{_REVIEW}/selfsubjectaccessreviews", body=review)

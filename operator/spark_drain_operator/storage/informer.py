@@ -11,7 +11,9 @@ from typing import Any
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, WatchStream, collection_path
 
 from spark_drain_operator.periodic import Periodic
-from spark_drain_operator.storage.watch_cache import Collection, WatchCache, number_of
+from spark_drain_operator.storage.lists import METADATA_ONLY
+from spark_drain_operator.storage.versions import number_of
+from spark_drain_operator.storage.watch_cache import Collection, WatchCache
 
 __all__ = ["Informer"]
 
@@ -50,7 +52,7 @@ class Informer:
         self._client, self._cache, self._collection, self._namespace = client, cache, collection, namespace
         self._changed = changed
         self._path = collection_path(collection.api_version, namespace, collection.plural)
-        self._version, self._newest = "", 0
+        self._version = ""
         self._problem = ""
         self._failures = 0
         self._stream: WatchStream | None = None
@@ -74,6 +76,9 @@ class Informer:
         try:
             if not self._version:
                 self._list()
+            else:
+                # A watch from a version that a restored server has not come to yet is answered, and silent.
+                self._cache.versions.checked(self._collection.plural, self._ask_version)
             self._watch()
         except (ApiError, ApiUnavailableError) as error:
             return self._failed(error)
@@ -100,49 +105,56 @@ class Informer:
             return _REFUSED_SECONDS
         return self._again(_AWAY_SECONDS if isinstance(error, ApiUnavailableError) and not error.status else _REFUSED_SECONDS)
 
+    def _ask_version(self) -> dict[str, Any]:
+        return self._client.request("GET", self._path, query={"limit": "1"}, accept=METADATA_ONLY)
+
     def _list(self) -> None:
         plural, query = self._collection.plural, {**self._collection.query, "limit": _PAGE}
         listed: set[tuple[str, str]] = set()
-        known = max(self._newest, self._cache.newest(plural, self._namespace))
+
+        def ask() -> dict[str, Any]:
+            return self._client.request("GET", self._path, query=query)
+
+        page = self._cache.versions.checked(plural, ask)
+        version = str(page["metadata"]["resourceVersion"])
         while True:
-            page = self._client.request("GET", self._path, query=query)
-            if not listed and number_of(page["metadata"]["resourceVersion"]) < known:
-                # A list without a version is the newest that there is: older than what was known before it, that was taken back.
-                _log.warning("%s has gone back to an earlier version, as from a backup: everything is taken anew", self._path)
-                self._cache.went_back(plural, self._namespace)
             for body in page.get("items") or []:
                 # Items of a list have neither, and the cache answers as the API server does.
                 body.setdefault("apiVersion", page["apiVersion"])
                 body.setdefault("kind", str(page["kind"]).removesuffix("List"))
                 listed.add((body["metadata"].get("namespace", ""), body["metadata"]["name"]))
+                if self._cache.contradicted(plural, body, number_of(version)):
+                    name = body["metadata"]["name"]
+                    self._cache.versions.lost(f"{self._path}/{name} is older than what was known of it")
                 if self._cache.put(plural, body):
                     self._changed(body)
             following = page["metadata"].get("continue")
             if not following:
                 break
             query["continue"] = following
-        version = str(page["metadata"]["resourceVersion"])
+            page = ask()
         for body in self._cache.keep_only(plural, self._namespace, listed, number_of(version)):
             self._changed(body)
-        self._version, self._newest = version, number_of(version)
+        self._version = version
         self._problem = ""
 
     def _watch(self) -> None:
         query = {**self._collection.query, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
         stream = self._stream = self._client.watch(self._path, query, _WATCH_SECONDS, quiet_seconds=_QUIET_SECONDS)
-        opened, understood = time.monotonic(), True
+        opened, understood, silent = time.monotonic(), True, True
         self._heard()
         try:
             for event in stream:
                 understood = not self._stopped.is_set() and self._take(str(event.get("type")), event.get("object") or {})
                 if not understood:
                     break
+                silent = False
                 self._heard()
         finally:
             self._stream = None
             stream.close()
-        if not understood or time.monotonic() - opened < _AGAIN_SECONDS:
-            # Too old, or cut off at once: list again, and let passes ask until then.
+        if not understood or silent or time.monotonic() - opened < _AGAIN_SECONDS:
+            # Too old, cut off at once, or without even a bookmark: list again, and let passes ask until then.
             self._version = ""
             self._cache.lost(self._collection.plural, self._namespace)
 
@@ -158,7 +170,7 @@ class Informer:
         elif type_ != "BOOKMARK":
             self._cache.put(self._collection.plural, body)
         self._version = str(body["metadata"]["resourceVersion"])
-        self._newest = max(self._newest, number_of(self._version))
+        self._cache.versions.tell(self._collection.plural, number_of(self._version))
         if type_ != "BOOKMARK":
             self._changed(body)
         return True

@@ -7,9 +7,10 @@ from typing import Any
 
 from spark_drain_store.kube_client import KubeClient
 
-__all__ = ["metadata_of", "objects_of"]
+__all__ = ["METADATA_ONLY", "metadata_of", "objects_of"]
 
-_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Accept header of a list."""
 
 
 def objects_of(
@@ -37,5 +38,5 @@ def objects_of(
 
 def metadata_of(client: KubeClient, path: str, query: Mapping[str, str], *, page: int) -> Iterator[dict[str, Any]]:
     """Yield the metadata of all objects of a list; see `objects_of`."""
-    for item in objects_of(client, path, query, page=page, accept=_METADATA_ONLY):
+    for item in objects_of(client, path, query, page=page, accept=METADATA_ONLY):
         yield item["metadata"]

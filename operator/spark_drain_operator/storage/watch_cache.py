@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Collection", "WatchCache", "number_of"]
+from spark_drain_operator.storage.versions import Versions, number_of
+
+__all__ = ["Collection", "WatchCache"]
 
 _MOST_GONE = 10_000
 _SILENT_SECONDS = 180.0
@@ -51,11 +53,6 @@ class Collection:
     index: Callable[[Mapping[str, Any]], str] = _no_index
 
 
-def number_of(version: str) -> int:
-    """Return a resourceVersion as a number: those of one kind of objects can be compared (KEP-5504); 0 where it is none."""
-    return int(version) if version.isdecimal() else 0
-
-
 def _version(body: Mapping[str, Any]) -> int:
     return number_of(str(body["metadata"].get("resourceVersion", "")))
 
@@ -85,6 +82,8 @@ class WatchCache:
         self._gone: OrderedDict[_Key, int] = OrderedDict()
         self._heard: dict[tuple[str, str], float] = {}
         self._reads = threading.local()
+        self.versions = Versions()
+        """Those that were told."""
 
     def watch(self, collection: Collection) -> None:
         """Keep objects of a collection from now on."""
@@ -146,7 +145,7 @@ class WatchCache:
             return sorted(key[2] for key in self._index.get((plural, namespace, index), ()))
 
     def _is_served(self, plural: str, namespace: str) -> bool:
-        if getattr(self._reads, "bypassed", False):
+        if getattr(self._reads, "bypassed", False) or self.versions.restored.is_set():
             return False
         return self._clock() < max(self._heard.get((plural, where), -math.inf) for where in (namespace, "")) + _SILENT_SECONDS
 
@@ -165,14 +164,14 @@ class WatchCache:
         collection = self._collections.get(plural)
         if collection is None:
             return False
+        self.versions.tell(plural, _version(body))
         with self._lock:
             return self._put(collection, body)
 
     def _put(self, collection: Collection, body: Mapping[str, Any]) -> bool:
         key = _key(collection.plural, body)
         version = _version(body)
-        known = max(self._objects[key][0] if key in self._objects else 0, self._gone.get(key, 0))
-        if version <= known:
+        if version <= self._known(key):
             return False
         self._drop(key)
         if collection.holds(body):
@@ -184,31 +183,24 @@ class WatchCache:
             self._bury(key, version)
         return True
 
+    def _known(self, key: _Key) -> int:
+        return max(self._objects[key][0] if key in self._objects else 0, self._gone.get(key, 0))
+
     def remove(self, plural: str, body: Mapping[str, Any]) -> None:
         """Forget an object that was deleted, or is not selected any more."""
         key, version = _key(plural, body), _version(body)
+        self.versions.tell(plural, version)
         with self._lock:
             if key in self._objects and self._objects[key][0] > version:
                 return
             self._drop(key)
             self._bury(key, version)
 
-    def newest(self, plural: str, namespace: str) -> int:
-        """Return the newest version of which anything in a namespace was known, "" for all."""
+    def contradicted(self, plural: str, body: Mapping[str, Any], listed: int) -> bool:
+        """Return whether an object in a list as it was at a version is older than what was known of it by then."""
+        key = _key(plural, body)
         with self._lock:
-            known = (found[0] for key, found in self._objects.items() if _is_in(key, plural, namespace))
-            gone = (version for key, version in self._gone.items() if _is_in(key, plural, namespace))
-            return max(*known, *gone, 0, 0)
-
-    def went_back(self, plural: str, namespace: str) -> None:
-        """Forget all that is known of a namespace, and what is heard of from elsewhere: the server was restored from a backup."""
-        with self._lock:
-            elsewhere = {(known, where) for (known, where), heard in self._heard.items() if heard == math.inf}
-            for kind, where in {(plural, namespace), *elsewhere}:
-                for key in [key for key in self._objects if _is_in(key, kind, where)]:
-                    self._drop(key)
-                for key in [key for key in self._gone if _is_in(key, kind, where)]:
-                    del self._gone[key]
+            return _version(body) < self._known(key) <= listed
 
     def keep_only(self, plural: str, namespace: str, listed: Set[tuple[str, str]], version: int) -> Iterator[dict[str, Any]]:
         """Forget what is not in a list as it was at a version (namespace and name of each object); yield the last known form of that."""

@@ -1,5 +1,6 @@
 """A list and a watch keep a collection in the cache, whatever happens to the connection."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,12 +27,16 @@ class Interrupted(KubeClient):
     too_old = False
     cut_off = False
     quiet_seconds = 0.0
+    most_quiet_seconds = math.inf
+    since = ""
 
     def watch(self, path: str, query: Mapping[str, str], timeout_seconds: float, **options: Any) -> WatchStream:
         if self.too_old:
             raise ApiError(410, "Expired", "too old resource version")
-        self.stream = super().watch(path, query, timeout_seconds, **options)
         self.quiet_seconds = options["quiet_seconds"]
+        options["quiet_seconds"] = min(self.quiet_seconds, self.most_quiet_seconds)
+        query = {**query, "resourceVersion": self.since or query["resourceVersion"]}
+        self.stream = super().watch(path, query, timeout_seconds, **options)
         if self.cut_off:
             self.stream.close()
         return self.stream
@@ -58,6 +63,14 @@ class Kept:
 
     def delete(self, name: str) -> None:
         self._server.client.request("DELETE", f"{self._path}/{name}")
+
+    def version(self, name: str) -> str:
+        return str(self._server.client.request("GET", f"{self._path}/{name}")["metadata"]["resourceVersion"])
+
+    def put_version(self, name: str, version: int) -> None:
+        """Have another version of one be known than any that was."""
+        metadata = {"name": name, "namespace": self._namespace, "resourceVersion": str(version), "labels": {"kept": "yes"}}
+        self.cache.put("configmaps", {"metadata": metadata})
 
     def data(self, name: str) -> dict[str, Any] | None:
         found = self.cache.get("configmaps", self._namespace, name)
@@ -105,24 +118,40 @@ def test_a_watch_that_is_cut_off_goes_on(api_server: ApiServer, namespace: str) 
             eventually(lambda number=number: maps.data("a") == {"a": f"later {number}"}, "the change", 20)  # type: ignore[misc]
 
 
-def test_a_server_that_was_restored_from_a_backup(api_server: ApiServer, namespace: str) -> None:
+def test_a_server_that_is_behind_what_was_known(api_server: ApiServer, namespace: str, caplog: pytest.LogCaptureFixture) -> None:
     with kept(api_server, namespace) as maps:
         maps.create("a", a="1")
         maps.informer.start()
         eventually(lambda: maps.data("a"), "the list")
-        for name in ("a", "lost"):  # of a time that has not been, after the restoration
-            metadata = {"name": name, "namespace": namespace, "resourceVersion": str(10**12), "labels": {"kept": "yes"}}
-            maps.cache.put("configmaps", {"metadata": metadata, "data": {"a": "of the future"}})
-        maps.client.too_old = True
+        maps.put_version("lost", 10**12)  # of a time that has not been, after the restoration
         stream = maps.client.stream
         assert stream is not None
         stream.close()
-        eventually(lambda: maps.data("a") is None, "the watch is refused")
-        maps.client.too_old = False
-        eventually(lambda: maps.data("a") == {"a": "1"}, "what is there", 20)
-        assert maps.gone("lost")
+        eventually(maps.cache.versions.restored.is_set, "it is seen before the next watch", 20)
+        assert maps.data("a") is None
+        assert "was restored from a backup (its configmaps are at version" in caplog.text
+
+
+def test_a_restored_server_that_has_passed_what_was_known(api_server: ApiServer, namespace: str, caplog: pytest.LogCaptureFixture) -> None:
+    with kept(api_server, namespace) as maps:
+        for name in ("a", "later"):
+            maps.create(name)
+        maps.put_version("a", int(maps.version("later")))
+        maps.informer.start()
+        eventually(maps.cache.versions.restored.is_set, "an object is older than it was")
+        assert f"{namespace}/configmaps/a is older than what was known of it" in caplog.text
+
+
+def test_a_watch_that_ends_without_a_word_is_not_believed(api_server: ApiServer, namespace: str) -> None:
+    """One from a version of the future is answered, and silent until that is reached."""
+    with kept(api_server, namespace) as maps:
+        maps.create("a", a="1")
+        maps.client.since = str(10**12)
+        maps.client.most_quiet_seconds = 2.0
+        maps.informer.start()
+        eventually(lambda: maps.data("a"), "the list")
         maps.change("a", a="2")
-        eventually(lambda: maps.data("a") == {"a": "2"}, "a change")
+        eventually(lambda: maps.data("a") == {"a": "2"}, "it is listed again", 20)
 
 
 def test_what_is_deleted_while_nobody_watches_is_missed(api_server: ApiServer, namespace: str) -> None:

@@ -60,22 +60,26 @@ def test_a_list_takes_the_place_of_what_was_known(cache: WatchCache) -> None:
     assert [version(cache, name) for name in ("kept", "changed", "new", "gone", "later")] == ["1", "2", "3", "", "9"]
 
 
-def test_a_server_that_was_restored_from_a_backup_is_believed(cache: WatchCache) -> None:
-    cache.put("pods", pod("a", "90"))
-    cache.remove("pods", pod("b", "95"))
-    assert (cache.newest("pods", ""), cache.newest("pods", "other")) == (95, 0)
-    cache.went_back("pods", "ns")
-    assert cache.newest("pods", "") == 0
-    assert cache.put("pods", pod("b", "40"))
-    assert (version(cache), version(cache, "b")) == ("", "40")
+@pytest.mark.parametrize(
+    ("known", "listed", "contradicted"),
+    [("40", 95, False), ("90", 95, True), ("95", 95, True), ("96", 95, False), ("no number", 95, False)],
+)
+@pytest.mark.parametrize("what", ["put", "remove"])
+def test_a_list_that_shows_an_older_object_than_was_known_by_then(
+    cache: WatchCache, what: str, known: str, listed: int, contradicted: bool
+) -> None:
+    getattr(cache, what)("pods", pod("a", known))
+    assert cache.contradicted("pods", pod("a", "40"), listed) is contradicted
 
 
-def test_what_others_watch_is_forgotten_with_it(cache: WatchCache) -> None:
+def test_nothing_is_believed_once_the_server_was_restored(cache: WatchCache) -> None:
     cache.watch(Collection("v1", "drains"))
     cache.heard("drains", "", always=True)
     cache.put("drains", pod("a", "90"))
-    cache.went_back("pods", "ns")
+    cache.put("pods", pod("a", "90"))
+    cache.versions.checked("pods", lambda: {"metadata": {"resourceVersion": "89"}})
     assert cache.get("drains", "ns", "a") is None
+    assert not cache.lacks("pods", "ns", "a")
 
 
 def test_objects_are_found_by_their_index(cache: WatchCache) -> None:
