@@ -119,6 +119,8 @@ class DrainNotification:
         UTC times after which the requester no longer wants an acknowledgement, or a point of no return; None is no limit.
     created_at
         UTC time of the request.
+    pipeline_drain
+        Name of the PipelineDrain it was written for, whose uid is the drain's identifier; "" where somebody else has written it.
     """
 
     drain_id: str = field(metadata={KEY: "uuid"})
@@ -131,6 +133,7 @@ class DrainNotification:
     withdrawn: bool = False
     acknowledge_by: datetime | None = None
     deadline: datetime | None = None
+    pipeline_drain: str = ""
 
     def parsed_options(self) -> DrainOptions:
         """Return the options, checked (`UnsupportedOptionError` otherwise)."""
@@ -163,6 +166,7 @@ class DrainNotification:
             withdrawn=reader.flag("withdrawn"),
             acknowledge_by=reader.optional_time("acknowledgeBy"),
             deadline=reader.optional_time("deadline"),
+            pipeline_drain=reader.text("pipelineDrain", ""),
         )
 
 

@@ -48,6 +48,9 @@ class ScriptedAgent:
     def await_withdrawn(self) -> DrainNotification:
         return eventually(lambda: next((item for item in self.notifications().values() if item.withdrawn), None), what="it is withdrawn")
 
+    def await_removed(self, drain_id: str) -> None:
+        eventually(lambda: drain_id not in self.notifications(), what="that one is removed")
+
     def await_no_notification(self) -> None:
         eventually(lambda: not self.notifications(), what="the notification is removed")
 

@@ -40,6 +40,7 @@ notifications = st.builds(
     withdrawn=st.booleans(),
     acknowledge_by=st.none() | times,
     deadline=st.none() | times,
+    pipeline_drain=texts,
 )
 operators = st.builds(OperatorReport, name=texts, disposition=texts, rows_before=st.none() | counts, rows_after=st.none() | counts)
 queries = st.builds(
@@ -113,6 +114,7 @@ def test_the_stored_form_is_the_documented_one() -> None:
         "withdrawn": False,
         "acknowledgeBy": None,
         "deadline": "2026-01-02T04:04:05.000Z",
+        "pipelineDrain": "",
     }
 
 

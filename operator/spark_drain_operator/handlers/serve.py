@@ -17,6 +17,7 @@ from spark_drain_operator.engine.reconciler import Reconciler
 from spark_drain_operator.engine.workers import ObjectKey, Workers
 from spark_drain_operator.handlers.ended import Ended
 from spark_drain_operator.handlers.login import register_login
+from spark_drain_operator.handlers.orphans import orphans
 from spark_drain_operator.handlers.register import register
 from spark_drain_operator.handlers.watched import Watched
 from spark_drain_operator.handlers.watches import informers
@@ -86,7 +87,7 @@ async def run_operator(settings: Settings, liveness: str | None) -> None:
     ended = Ended(cluster, resources, lambda: access.watchable, queue)
     nodes = NodeWatch(cluster, settings.nodes, lambda: access.watchable) if settings.nodes is not None else None
     watches = informers(cluster, namespaces, watched, queue, [nodes.application_seen] if nodes is not None else ())
-    threads: list[Periodic | Informer] = [ended.thread, access.thread, *watches]
+    threads: list[Periodic | Informer] = [ended.thread, orphans(cluster, lambda: access.watchable), access.thread, *watches]
     if nodes is not None:
         threads += [nodes.informer, nodes.thread]
     for thread in threads:

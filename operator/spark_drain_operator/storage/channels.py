@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from spark_drain_store import Channel, Snapshot
 from spark_drain_store.channel import config_map_names
 from spark_drain_store.configmap import MANAGED_BY, ConfigMapStore
-from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, objects_path
+from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, collection_path, objects_path
+from spark_drain_store.topics import DRAIN, TopicStore, of_topic
 
+from spark_drain_operator.storage.lists import objects_of
 from spark_drain_operator.storage.results import COMPONENT_LABEL, RESULT
 from spark_drain_operator.storage.watch_cache import Collection, WatchCache
 
 __all__ = ["CONFIG_MAPS", "Channels", "Owners"]
+
+
+_PAGE = 20  # each may have a megabyte
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,16 @@ class Channels:
             _WatchedStore(self._client, self._cache, namespace, name, untouched=untouched) for name in config_map_names(application, kind)
         )
         return Channel.over(requests, reports)
+
+    def all_requests(self, namespace: str) -> Iterator[tuple[str, TopicStore, Snapshot]]:
+        """Yield the namespace of each application, the store of its requests, and the drain notifications in it, as they are now."""
+        suffix = config_map_names("")[0].rpartition("--")[2]
+        for body in objects_of(self._client, collection_path("v1", namespace, "configmaps"), CONFIG_MAPS.query, page=_PAGE):
+            metadata = body["metadata"]
+            if metadata["name"].endswith(f"-{suffix}"):
+                store = ConfigMapStore(self._client, metadata["namespace"], metadata["name"])
+                whole = Snapshot(version=metadata["resourceVersion"], entries=body.get("data") or {})
+                yield metadata["namespace"], TopicStore(store, DRAIN), of_topic(whole, DRAIN)
 
     def owners(self, namespace: str, kind: str, application: str, uid: str) -> Owners:
         """Return who owns the ConfigMaps of an application with such a uid."""

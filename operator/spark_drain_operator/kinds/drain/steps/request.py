@@ -14,6 +14,7 @@ from spark_drain_operator.applications.protocol import current_driver
 from spark_drain_operator.clock import later
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
 from spark_drain_operator.kinds.drain.observation import DrainPass
+from spark_drain_operator.kinds.drain.orphans import is_orphan
 from spark_drain_operator.kinds.drain.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.drain.resource import RESOURCE
 from spark_drain_operator.storage.channels import Owners
@@ -109,19 +110,27 @@ def decide(
     return Decision(Action.KEEP)
 
 
-def run(drain: DrainPass) -> Outcome:
-    """Write the notification once, or bind it to the application's new run while nobody has answered."""
-    application, status = drain.application, drain.status
-    driver = current_driver(application)
-    decision = decide(
+def _decide(drain: DrainPass, driver: DriverPod | None) -> Decision:
+    application = drain.application
+    return decide(
         drain_id=drain.drain_id,
         notifications=drain.messages.notifications,
         reports=drain.messages.reports,
-        written_before=bool(status.drain_id),
+        written_before=bool(drain.status.drain_id),
         driver=driver,
         other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
         now=drain.now,
     )
+
+
+def run(drain: DrainPass) -> Outcome:
+    """Write the notification once, or bind it to the application's new run while nobody has answered."""
+    application, status = drain.application, drain.status
+    driver = current_driver(application)
+    decision = _decide(drain, driver)
+    while decision.other and is_orphan(drain.cluster, drain.namespace, drain.messages.notifications[decision.other]):
+        drain.messages.remove(decision.other)
+        decision = _decide(drain, driver)
     if decision.action not in (Action.KEEP, Action.WRITE, Action.WAIT_FOR_DRIVER, Action.WAIT_FOR_PLAN):
         drain.needs_fresh_reads()
     match decision.action:
@@ -197,6 +206,7 @@ def _write(drain: DrainPass, driver: DriverPod, *, rebind: bool, complete: bool)
             run_id=driver.run_id or None,
             mode=drain.spec.mode,
             options=drain.spec.options,
+            pipeline_drain=drain.body["metadata"]["name"],
         )
     )
 
