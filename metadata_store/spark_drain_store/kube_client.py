@@ -12,7 +12,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -175,6 +175,8 @@ class KubeClient:
         self._api_client = ApiClient(configuration)
         self._pool = self._api_client.rest_client.pool_manager
         self._token_lock = threading.Lock()
+        self.dated: Callable[[str, float, float], None] | None = None
+        """Told the ``Date`` of each answer, and this machine's seconds since the epoch when it was asked for and when it was there."""
 
     @classmethod
     def from_environment(cls) -> KubeClient:
@@ -262,9 +264,10 @@ class KubeClient:
         from urllib3.exceptions import HTTPError
 
         data = None if body is None else json.dumps(body).encode()
-        response = self._open(
-            method, self._url(path, query), data, self._headers(accept, None if data is None else content_type), _READ_SECONDS
-        )
+        headers, asked = self._headers(accept, None if data is None else content_type), time.time()
+        response = self._open(method, self._url(path, query), data, headers, _READ_SECONDS)
+        if self.dated is not None:
+            self.dated(response.headers.get("Date", ""), asked, time.time())
         try:
             text = _whole(response)
         except (HTTPError, OSError) as error:

@@ -1,17 +1,56 @@
-"""Times as the API writes them: UTC, whole seconds."""
+"""Times as the API writes them: UTC, whole seconds, by the API server's clock."""
 
 from __future__ import annotations
 
+import logging
+import time as machine
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
-__all__ = ["format_time", "later", "now", "parse_time", "read_time"]
+__all__ = ["SERVER", "ServerClock", "exactly_now", "format_time", "later", "now", "parse_time", "read_time"]
 
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+_NEGLIGIBLE_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class ServerClock:
+    """How far the API server's clock, which stamps what it stores, is ahead of this machine's.
+
+    An answer's Date has whole seconds, and was written at some time between question and answer: each answer says between which bounds
+    the difference is. It is left as it is while it is between them, and moves no farther than to the nearest.
+    """
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        """Seconds; 0 while the two agree."""
+
+    def tell(self, date: str, asked: float, answered: float) -> None:
+        """Take note of an answer; see `spark_drain_store.kube_client.KubeClient.dated`."""
+        try:
+            server = parsedate_to_datetime(date).timestamp()
+        except (ValueError, TypeError, OverflowError):
+            return
+        least, most = server - answered, server + 1.0 - asked
+        if least - _NEGLIGIBLE_SECONDS <= self.ahead <= most + _NEGLIGIBLE_SECONDS or least > most:
+            return
+        self.ahead = min(max(self.ahead, least), most)
+        _log.warning("the API server's clock is %+.0f s from this machine's: its times are what counts", self.ahead)
+
+
+SERVER = ServerClock()
+"""Of the API server that the operator talks to."""
 
 
 def now() -> datetime:
     """Return the present time in UTC, whole seconds, so that a time survives being written and read."""
-    return datetime.now(UTC).replace(microsecond=0)
+    return exactly_now().replace(microsecond=0)
+
+
+def exactly_now() -> datetime:
+    """Return the present time in UTC."""
+    return datetime.fromtimestamp(machine.time() + SERVER.ahead, UTC)
 
 
 def format_time(time: datetime) -> str:

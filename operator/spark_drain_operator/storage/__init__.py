@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from spark_drain_store.kube_client import KubeClient
 
+from spark_drain_operator import clock
 from spark_drain_operator.storage.applications import ApplicationObjects
 from spark_drain_operator.storage.budgets import Budgets
 from spark_drain_operator.storage.channels import Channels
@@ -39,6 +40,7 @@ class Cluster:
     def over(cls, client: KubeClient, cache: WatchCache | None = None) -> Cluster:
         """Return all subjects over one client; without a cache nothing is watched, and everything asked for."""
         cache = cache or WatchCache()
+        client.dated = clock.SERVER.tell
         return cls(
             client=client,
             cache=cache,

@@ -7,12 +7,11 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from spark_drain_store.kube_client import ApiError, KubeClient, objects_path
 
-from spark_drain_operator.clock import format_time, now
+from spark_drain_operator.clock import exactly_now, format_time, now
 
 __all__ = ["COMPONENT", "EventRecorder"]
 
@@ -68,7 +67,7 @@ class EventRecorder:
             "reason": reason,
             "message": message.encode(errors="replace")[:_MAX_MESSAGE].decode(errors="ignore"),
             "action": "Reconcile",
-            "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "eventTime": exactly_now().isoformat().replace("+00:00", "Z"),
             "firstTimestamp": stamp,
             "lastTimestamp": stamp,
             "count": 1,

@@ -111,8 +111,9 @@ def decide(
 
 
 def _decide(drain: DrainPass, driver: DriverPod | None) -> Decision:
+    """Decide, and remove what is left in the way of a PipelineDrain that is gone."""
     application = drain.application
-    return decide(
+    decision = decide(
         drain_id=drain.drain_id,
         notifications=drain.messages.notifications,
         reports=drain.messages.reports,
@@ -121,6 +122,10 @@ def _decide(drain: DrainPass, driver: DriverPod | None) -> Decision:
         other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
         now=drain.now,
     )
+    if decision.other and is_orphan(drain.cluster, drain.namespace, drain.messages.notifications[decision.other]):
+        drain.messages.remove(decision.other)
+        return _decide(drain, driver)
+    return decision
 
 
 def run(drain: DrainPass) -> Outcome:
@@ -128,9 +133,6 @@ def run(drain: DrainPass) -> Outcome:
     application, status = drain.application, drain.status
     driver = current_driver(application)
     decision = _decide(drain, driver)
-    while decision.other and is_orphan(drain.cluster, drain.namespace, drain.messages.notifications[decision.other]):
-        drain.messages.remove(decision.other)
-        decision = _decide(drain, driver)
     if decision.action not in (Action.KEEP, Action.WRITE, Action.WAIT_FOR_DRIVER, Action.WAIT_FOR_PLAN):
         drain.needs_fresh_reads()
     match decision.action:
