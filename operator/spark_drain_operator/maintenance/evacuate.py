@@ -16,6 +16,7 @@ from spark_drain_operator.maintenance.evacuation import Evacuation, named
 from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN
 from spark_drain_operator.one_line import one_line
 from spark_drain_operator.storage import Cluster
+from spark_drain_operator.storage.nodes import Node
 
 __all__ = ["Command", "main", "node_of", "seconds_of"]
 
@@ -55,7 +56,7 @@ class Command:
     """
 
     def __init__(self, cluster: Cluster, node: str, node_uid: str, at_once: int, say: Callable[[str], None]) -> None:
-        self._node, self._node_uid = node, node_uid
+        self._nodes, self._node, self._node_uid = cluster.nodes, node, node_uid
         self._say = say
         self._evacuation = Evacuation(cluster, at_once, lambda told: say(told.message), selector=f"{NODE_LABEL}={node_uid}")
 
@@ -76,6 +77,9 @@ class Command:
 
     def _look(self, clearing: Clearing) -> bool | None:
         """Do what is to be done next; return whether the node is clear, None while that is waited for."""
+        node = self._nodes.read(self._node)
+        if node is None or node.uid != self._node_uid or not node.cordoned:
+            return self._give_up(node)
         look = self._evacuation.look([clearing])
         if not look.pods:
             self._say(f"node {self._node} is clear of Spark's pods")
@@ -88,6 +92,18 @@ class Command:
             self._say(f"node {self._node} is not clear: {names}. {_COST}")
             return False
         return None
+
+    def _give_up(self, node: Node | None) -> bool:
+        """Say what has become of the node meanwhile; return whether that has cleared it."""
+        deleted = node is None or node.uid != self._node_uid
+        if not deleted:
+            self._say(f"node {self._node} is not cordoned any more: nothing else is moved off it; what was begun goes on")
+            return False
+        pods = self._nodes.spark_pods(self._node, self._node_uid)
+        another = "" if node is None else "; there is another node of that name: run the same command again to clear that one"
+        left = f"; on it, as far as the API server knows: {', '.join(map(named, pods))}" if pods else ""
+        self._say(f"node {self._node} was deleted{left}{another}")
+        return not pods
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -117,12 +133,12 @@ def main(arguments: Sequence[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     try:
-        uid = cluster.nodes.uid(options.node)
-        if uid is None:
+        node = cluster.nodes.read(options.node)
+        if node is None:
             parser.error(f"there is no node {options.node!r}: see kubectl get nodes")
         cluster.nodes.cordon(options.node)
         _say(f"node {options.node} is cordoned")
-        clear = Command(cluster, options.node, uid, options.at_once, _say).run(options.within)
+        clear = Command(cluster, options.node, node.uid, options.at_once, _say).run(options.within)
     except (ApiError, ApiUnavailableError) as error:
         print(f"error: {error}; run the same command again to go on", file=sys.stderr)
         return 1

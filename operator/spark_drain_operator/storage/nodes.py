@@ -11,7 +11,7 @@ from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, clu
 from spark_drain_operator.storage.lists import metadata_of
 from spark_drain_operator.storage.pods import APP_LABEL, PAGE, PodPhases
 
-__all__ = ["Nodes", "PodOnNode", "Role"]
+__all__ = ["Node", "Nodes", "PodOnNode", "Role"]
 
 
 class Role(StrEnum):
@@ -54,16 +54,33 @@ class PodOnNode:
     node_uid: str = ""
 
 
+@dataclass(frozen=True)
+class Node:
+    """A node as it is now.
+
+    Parameters
+    ----------
+    uid
+        Of this node, and of no later one of its name.
+    cordoned
+        Whether no new pods are placed on it that do not tolerate that.
+    """
+
+    uid: str
+    cordoned: bool
+
+
 class Nodes:
     """Reads and cordons nodes."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    def uid(self, name: str) -> str | None:
-        """Return the uid of a node, None where there is none of that name."""
+    def read(self, name: str) -> Node | None:
+        """Return a node, None where there is none of that name."""
         try:
-            return str(self._client.request("GET", cluster_path("v1", "nodes", name))["metadata"]["uid"])
+            body = self._client.request("GET", cluster_path("v1", "nodes", name))
+            return Node(str(body["metadata"]["uid"]), cordoned=bool((body.get("spec") or {}).get("unschedulable")))
         except ApiError as error:
             if error.absent:
                 return None

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from spark_drain_store import DrainState, kube_client
 from spark_drain_store.kube_client import ApiError, KubeClient
 
 from tests.operator.conftest import World
+from tests.operator.maintenance.conftest import cordon
 from tests.operator.process import without_proxy
+from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
 from tests.support.apiserver import DRAINS, ROOT, drain_body, service_account
 from tests.support.policies import freeze
@@ -186,6 +189,60 @@ def test_neither_a_pod_without_an_application_nor_drains_of_other_pods_hold_it_u
     assert "Traceback" not in errors, (said, errors)
 
 
+@contextmanager
+def under_way(world: World, node: str) -> Iterator[tuple[subprocess.Popen[str], ScriptedAgent]]:
+    """Have the command wait for a driver."""
+    agent = world.run_application()
+    world.application.bind_pods(node)
+    world.application.annotate(evacuate="true")
+    command = evacuate(world, node)
+    try:
+        agent.await_notification()
+        yield command, agent
+    finally:
+        command.kill()
+        command.communicate(timeout=30)
+
+
+def test_it_ends_when_somebody_uncordons_the_node(world: World, node: str) -> None:
+    with under_way(world, node) as (command, _):
+        cordon(world, node, on=False)
+        said, _ = command.communicate(timeout=30)
+    assert command.returncode == 1
+    assert f"node {node} is not cordoned any more: nothing else is moved off it" in said
+    assert "what was begun goes on" in said
+    assert not is_cordoned(world, node)
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["", "another of its name"])
+def test_it_ends_when_the_node_is_deleted(world: World, node: str, another: bool) -> None:
+    with under_way(world, node) as (command, _):
+        path = f"/api/v1/nodes/{node}"
+        world.client.request("DELETE", path)
+        if another:
+            world.client.request("POST", "/api/v1/nodes", body={"metadata": {"name": node}})
+        said, _ = command.communicate(timeout=30)
+    assert command.returncode == 1
+    assert f"node {node} was deleted" in said
+    assert ("there is another node of that name" in said) is another
+    assert f"driver {world.namespace}/app-driver" in said
+
+
+def test_what_comes_to_the_node_meanwhile_is_moved_too(world: World, node: str, namespace: str) -> None:
+    """It tolerates that the node is cordoned."""
+    later = ScriptedApplication(world.client, namespace, "later")
+    with under_way(world, node) as (command, agent):
+        later.create().start("spark-later")
+        later.bind_pods(node)
+        (name,) = drains(world)
+        with BackgroundKubeflow(world.application):
+            agent.drain(agent.await_notification().drain_id)
+            world.await_phase("Drained", name)
+        said, _ = command.communicate(timeout=30)
+    assert command.returncode == 1
+    assert f"is not clear: driver {namespace}/later-driver" in said
+
+
 def test_what_nobody_has_answered_is_named(own_world: World, node: str) -> None:
     own_world.run_application()
     own_world.application.bind_pods(node)
@@ -212,7 +269,9 @@ class Away(KubeClient):
 def test_an_api_server_that_is_away_for_a_while_is_waited_for(world: World, node: str) -> None:
     client = Away.from_kubeconfig(str(world.server.kubeconfig))
     said: list[str] = []
-    assert Command(Cluster.over(client), node, "uid", 1, said.append).run(60)
+    uid = world.client.request("GET", f"/api/v1/nodes/{node}")["metadata"]["uid"]
+    cordon(world, node)
+    assert Command(Cluster.over(client), node, uid, 1, said.append).run(60)
     client.close()
     assert [line.partition("; ")[2] for line in said] == ["it is asked again", "it is asked again", ""]
 
