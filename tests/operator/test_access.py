@@ -27,6 +27,36 @@ def test_what_is_missing_is_named(api_server: ApiServer, namespace: str, tmp_pat
     nobody.close()
 
 
+def test_a_definition_that_the_watch_cannot_select_by_is_named(api_server: ApiServer, namespace: str) -> None:
+    """As one from an older cluster, or one that was written by hand."""
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "pipelinenaps.sparkdrain.io"},
+        "spec": {
+            "group": "sparkdrain.io",
+            "scope": "Namespaced",
+            "names": {"plural": "pipelinenaps", "kind": "PipelineNap"},
+            "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    }
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    api_server.client.request("POST", path, body=definition)
+    nap = Resource("PipelineNap", "pipelinenaps", "sparkdrain.io/nap", ("Rested",))
+    looking = Access(api_server.client, [nap], [namespace])
+
+    def named() -> str:
+        said = looking.problems().get(namespace, "")
+        return "" if "(404" in said else said
+
+    try:
+        found = eventually(named, "it is served and named", 20)
+    finally:
+        api_server.client.request("DELETE", f"{path}/pipelinenaps.sparkdrain.io")
+    assert "cannot watch pipelinenaps" in found
+    assert "the installed definition has no selectableFields: apply the files of crds/" in found
+
+
 def test_what_may_be_listed_and_not_watched_is_named(api_server: ApiServer, namespace: str, tmp_path: Path) -> None:
     api_server.run_kubectl("create", "role", "reader", "-n", namespace, "--verb=list", "--resource=pipelinedrains,configmaps,pods")
     api_server.run_kubectl("create", "rolebinding", "reader", "-n", namespace, "--role=reader", f"--serviceaccount={namespace}:default")

@@ -19,6 +19,8 @@ _CONFLICT_SECONDS, _MAX_CONFLICT_SECONDS = 0.2, 5.0
 _MAX_BACKOFF_SECONDS = 60.0
 _QUIET_CONFLICTS = 5
 _QUIET_FAILURES = 2
+_AWAY_FAILURES = 8
+"""About three minutes: it may be that only some answers do not come, and deadlines hold all the same."""
 _STUCK_SECONDS = 300.0
 
 _log = logging.getLogger(__name__)
@@ -137,7 +139,7 @@ class Workers:
         wait = backoff(failures, conflicts=conflict)
         if not quiet:
             _log.warning("%s: %s; again in %g s", key, _named(error), wait)
-        if not quiet and failures > _QUIET_FAILURES and not _away(error):
+        if not quiet and failures > (_AWAY_FAILURES if _away(error) else _QUIET_FAILURES):
             try:
                 self._tell(key, problem or _named(error))
             except (ApiError, ApiUnavailableError, StoreError) as again:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
+from typing import NamedTuple
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, collection_path
 
@@ -17,11 +18,21 @@ __all__ = ["Access", "NotServedError", "is_news"]
 
 _REVIEW = "authorization.k8s.io/v1"
 _GRANT = "grant its service account list and watch, as the chart does"
+_APPLY = "apply the files of crds/"
+_WAYS_OUT = {404: _APPLY, 400: f"the installed definition has no selectableFields: {_APPLY}, which need Kubernetes 1.31"}
 _SECONDS, _SHARE = 15.0, 20.0
 _FIRST_ATTEMPTS, _RETRY_SECONDS = 6, 5.0
 _TELL_AGAIN_SECONDS = 3600.0
 
 _log = logging.getLogger(__name__)
+
+
+class _Collection(NamedTuple):
+    group: str
+    plural: str
+    namespace: str
+    path: str
+    query: Mapping[str, str]
 
 
 class NotServedError(Exception):
@@ -48,11 +59,13 @@ class Access:
     ) -> None:
         self._client = client
         self._versions = versions or Versions()
-        own = [(f"{GROUP}/{VERSION}", resource.plural) for resource in resources]
-        kinds = [*own, ("v1", "configmaps"), ("v1", "pods")]
+        # With a name, so that no server looks through thousands that have ended for one that has not.
+        own = [(f"{GROUP}/{VERSION}", resource.plural, {"fieldSelector": f"metadata.name=any,{resource.active}"}) for resource in resources]
+        kinds = [*own, ("v1", "configmaps", {}), ("v1", "pods", {})]
         self._collections = {
             namespace: [
-                (version.rpartition("/")[0], plural, namespace, collection_path(version, namespace, plural)) for version, plural in kinds
+                _Collection(version.rpartition("/")[0], plural, namespace, collection_path(version, namespace, plural), query)
+                for version, plural, query in kinds
             ]
             for namespace in (namespaces or [""])
         }
@@ -87,18 +100,18 @@ class Access:
         found = {namespace: next(filter(None, map(self._problem, collections)), "") for namespace, collections in self._collections.items()}
         return {namespace: problem for namespace, problem in found.items() if problem}
 
-    def _problem(self, collection: tuple[str, str, str, str]) -> str:
-        group, plural, namespace, path = collection
+    def _problem(self, collection: _Collection) -> str:
+        group, plural, namespace, path, query = collection
         where = f"namespace {namespace!r}" if namespace else "any namespace"
         try:
-            self._versions.checked(plural, partial(self._client.request, "GET", path, query={"limit": "1"}))
+            self._versions.checked(plural, partial(self._client.request, "GET", path, query={**query, "limit": "1"}))
             asked = {"verb": "watch", "group": group, "resource": plural, **({"namespace": namespace} if namespace else {})}
             review = {"apiVersion": _REVIEW, "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": asked}}
             answer = self._client.request("POST", f"/apis/{_REVIEW}/selfsubjectaccessreviews", body=review)
             if not answer["status"]["allowed"]:
                 return f"the operator may not watch {plural} in {where}: {_GRANT}"
         except ApiError as error:
-            way_out = "apply the files of crds/" if error.status == 404 else _GRANT
+            way_out = _WAYS_OUT.get(error.status, _GRANT)
             return f"the operator cannot watch {plural} in {where} ({error}): {way_out}"
         except ApiUnavailableError:
             return ""  # ending the operator would not bring the API server back

@@ -96,6 +96,26 @@ def test_what_goes_on_failing_is_told(error: Exception, caplog: pytest.LogCaptur
     assert workers.stuck() == ["worker-0"], "stopped, after having survived it all"
 
 
+def test_an_api_server_that_is_away_for_long_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be only some of its answers that do not come."""
+    monkeypatch.setattr("spark_drain_operator.engine.workers.backoff", lambda *_, **__: 0.0)
+    passes: list[int] = []
+    told = threading.Event()
+
+    def reconcile(_key: ObjectKey) -> float | None:
+        if not told.is_set():
+            passes.append(1)
+        raise ApiUnavailableError("timed out", 504)
+
+    queue: DelayedQueue[ObjectKey] = DelayedQueue()
+    workers = Workers(queue, reconcile, 1, lambda *_: told.set())
+    workers.start()
+    queue.add(ObjectKey("PipelineDrain", "ns", "drain"))
+    assert told.wait(10)
+    workers.stop(5)
+    assert 120 < sum(backoff(failures) for failures in range(1, len(passes))) < 300
+
+
 def test_a_few_conflicts_are_not_told_of() -> None:
     """Writing again is what they ask for; Stalled would call for somebody."""
     told: list[str] = []

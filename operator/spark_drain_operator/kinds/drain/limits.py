@@ -25,6 +25,7 @@ __all__ = [
     "kept",
     "limits_of",
     "next_limit",
+    "not_scaled_down",
     "overdue",
     "reached",
 ]
@@ -133,7 +134,7 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     waits until that can be done, or until it is deleted.
     """
     if status.conditions.is_true(ConditionType.EXECUTORS_DRAINED):
-        return _not_scaled_down(status) if deleted else None
+        return not_scaled_down(status) if deleted else None
     limits = limits_of(spec, status, None, None)
     if kept(limits, report, status.now):
         return None
@@ -167,7 +168,7 @@ def overdue(spec: DrainSpec, status: DrainStatus, report: DrainReport | None, *,
     return wish if now >= give_up_at(spec, status.withdrawal_time) else None
 
 
-def _not_scaled_down(status: DrainStatus) -> Ending | None:
+def not_scaled_down(status: DrainStatus) -> Ending | None:
     """Return how a complete drain ends that is deleted, and whose application cannot be scaled down."""
     if status.withdrawal is None:
         message = f"{message_of(Reason.DELETED)}; {message_of(Reason.WITHDRAWAL_TOO_LATE)}"

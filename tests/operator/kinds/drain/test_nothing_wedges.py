@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from spark_drain_operator.clock import parse_time
 from spark_drain_operator.engine.reconciler import Reconciler
+from spark_drain_operator.kinds.drain import limits
 from spark_drain_operator.kinds.drain.kind import DrainKind
 from spark_drain_operator.settings import Settings
 from spark_drain_operator.storage import Cluster
@@ -234,6 +235,37 @@ def test_an_application_that_cannot_be_read_holds_nothing_for_ever(api_server: A
     eventually(passes_until_gone, "the drain is gone", 20)
     assert not agent.notifications()
     assert world.untouched
+
+
+def test_a_complete_drain_is_deleted_whose_application_cannot_be_read(
+    api_server: Any, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(api_server, namespace, OperatorProcess({}, "", log=None), ScriptedApplication(api_server.client, namespace))  # type: ignore[arg-type]
+    agent = world.run_application()
+    drain_id = world.create_drain()
+    look(world, forbidden=False)
+    agent.drain(drain_id)
+    look(world, forbidden=False)
+    world.patch_drain(metadata={"finalizers": [*world.drain()["metadata"]["finalizers"], "example.com/kept"]})
+    world.delete_drain()
+    for _ in range(2):
+        look(world, forbidden=True)
+    assert condition(world.drain(), "Stalled")["reason"] == "ApplicationUnreadable"  # type: ignore[index]
+    assert agent.notifications(), "the right may come back"
+    monkeypatch.setattr(limits, "PATIENCE_SECONDS", 0)
+
+    def passes_until_ended() -> bool:
+        look(world, forbidden=True)
+        return "completionTime" in world.drain()["status"]
+
+    eventually(passes_until_ended, "the drain ends", 20)
+    ended = condition(world.drain(), "Succeeded")
+    assert ended is not None
+    assert (world.drain()["status"]["phase"], ended["reason"]) == ("Failed", "ScaleDownIncomplete")
+    assert "sparkapplications is forbidden" in ended["message"]
+    assert world.drain()["metadata"]["finalizers"] == ["example.com/kept"]
+    assert not agent.notifications()
+    world.patch_drain(metadata={"finalizers": None})
 
 
 def test_a_drain_is_deleted_whose_application_cannot_be_read_to_be_stopped_by_force(api_server: Any, namespace: str) -> None:
