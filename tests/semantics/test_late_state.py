@@ -32,6 +32,8 @@ _RESTLESS = {
     f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STORE}.minDeltasForSnapshot": "1",
 }
+_IDLE_SECONDS = 2.0
+"""Until stores of queries that have ended are unloaded: `StateStore.stop` waits for a maintenance thread that may wait for its lock."""
 
 
 _OTHERS_WITH_ONE_VERSION = (("Auto", "false"), ("WorkCopy", "true"), ("WorkCopy", "false"))
@@ -49,7 +51,8 @@ def maintained(spark: SparkSession, interval: str, **confs: str) -> Iterator[Non
     with session_confs(spark, {**_RESTLESS, f"{_STORE}.maintenanceInterval": interval, **confs}):
         unload(spark)
         yield
-    unload(spark)
+        time.sleep(_IDLE_SECONDS)
+        unload(spark)
 
 
 @pytest.fixture

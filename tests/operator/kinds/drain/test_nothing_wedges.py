@@ -471,11 +471,9 @@ def test_a_complete_drain_that_is_suspended_needs_its_config_maps_no_more(world:
     world.drained()
     world.application.await_suspend()
     world.application.set_state("SUSPENDED")
-    world.application.hold_pods(role="executor")
-    world.application.end_pods()
     world.await_condition("ScaledDown", "WaitingForPods")
     world.delete_config_maps()
-    world.application.hold_pods(role="executor", held=False)
+    world.application.end_pods()
     world.await_phase("Drained")
 
 
