@@ -13,10 +13,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.spark_internals.executor_pods import ExecutorPods
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from benchmarks.drain_time import PROVIDERS
@@ -84,11 +84,7 @@ def replace_one(spark: SparkSession) -> None:
     """End the executor that is there for longest, and wait until another one has come."""
     internals = SparkInternals(spark)
     before = _ids(internals)
-    jvm: Any = internals.jvm
-    ended = jvm.java.util.ArrayList()
-    ended.add(min(before, key=int))
-    backend = spark.sparkContext._jsc.sc().schedulerBackend()
-    backend.killExecutors(jvm.org.apache.spark.api.python.PythonUtils.toSeq(ended), False, False, True)
+    ExecutorPods(internals).kill(min(before, key=int))
     until = time.monotonic() + _MOST_SECONDS
     while len(_ids(internals) - before) != 1 or len(_ids(internals)) != len(before):
         assert time.monotonic() < until, "no other executor has come"

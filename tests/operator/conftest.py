@@ -1,5 +1,6 @@
 """One world per test: a namespace, an application, an agent, an operator process."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,6 +68,20 @@ class World:
     def awaiting_approval(self) -> tuple[ScriptedAgent, str]:
         """Bring a drain to where somebody has to approve it; returns the agent and the drain's id."""
         return self.drain_at(DrainState.ACKNOWLEDGED, "AwaitingApproval", execution="AfterApproval")
+
+    def drain_just_after_a_next_version(self, **spec: Any) -> dict[str, Any]:
+        """Drain an application whose driver has not been ended yet for its next version; returns the drain as it has failed."""
+        agent = self.run_application()
+        time.sleep(1.1)  # times of the API server are whole seconds
+        self.application.change(image="next")
+        drain_id = self.create_drain(**spec)
+        agent.await_notification()
+        agent.report(drain_id, DrainState.ACKNOWLEDGED)
+        self.await_phase("Acknowledged")
+        agent.restarted("spark-two", self.application.restart("spark-two"))
+        agent.await_withdrawn()
+        agent.report(drain_id, DrainState.WITHDRAWN)
+        return self.await_phase("Failed")
 
     def drain(self, name: str = "drain") -> dict[str, Any]:
         return self.client.request("GET", f"{DRAINS.format(self.namespace)}/{name}")

@@ -1,6 +1,5 @@
 """The operator's clock is another one than the API server's."""
 
-import time
 from email.utils import formatdate
 
 import pytest
@@ -66,14 +65,5 @@ def test_a_drain_expires_by_the_clock_of_the_api_server(world: World) -> None:
 
 @pytest.mark.apiserver
 def test_a_next_version_that_was_applied_just_before_the_first_look_is_seen(world: World) -> None:
-    agent = world.run_application()
-    time.sleep(1.1)  # times of the API server are whole seconds
-    world.application.change(image="next")
-    drain_id = world.create_drain()
-    agent.await_notification()
-    agent.report(drain_id, DrainState.ACKNOWLEDGED)
-    world.await_phase("Acknowledged")
-    agent.restarted("spark-two", world.application.restart("spark-two"))
-    agent.await_withdrawn()
-    agent.report(drain_id, DrainState.WITHDRAWN)
-    assert condition(world.await_phase("Failed"), "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]
+    ended = world.drain_just_after_a_next_version()
+    assert condition(ended, "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]

@@ -153,7 +153,7 @@ class CheckpointFiles:
         """Return the names of all files in a folder and its folders, relative to the checkpoint; empty where there is no folder."""
         if self._own is not None:
             return sorted(str(path.relative_to(self._own)) for path in local_files.below(self._own / folder))
-        return sorted(file.name for file in self._named(self._all_below(folder)))
+        return sorted(self.sizes(folder))
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Return the sizes in bytes of what `below` returns, by name."""

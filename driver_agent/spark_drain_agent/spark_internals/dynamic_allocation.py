@@ -35,7 +35,7 @@ class DynamicAllocation:
 
     @property
     def _found(self) -> Any:
-        found = self._internals.context._jsc.sc().executorAllocationManager()
+        found = self._internals.scala_context.executorAllocationManager()
         return found.get() if found.isDefined() else None
 
     @property
@@ -55,8 +55,4 @@ class DynamicAllocation:
             self._decommissioned()  # no more of them, but it looks anew which ones have been idle for too long
 
     def _decommissioned(self, *executor_ids: str) -> None:
-        jvm = self._internals.jvm
-        ids = jvm.java.util.ArrayList()
-        for executor_id in executor_ids:
-            ids.add(executor_id)
-        self._found.executorMonitor().executorsDecommissioned(jvm.org.apache.spark.api.python.PythonUtils.toSeq(ids))
+        self._found.executorMonitor().executorsDecommissioned(self._internals.scala_seq(executor_ids))

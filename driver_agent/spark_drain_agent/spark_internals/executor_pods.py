@@ -80,12 +80,8 @@ class ExecutorPods:
         self.dynamic_allocation = DynamicAllocation(internals)
 
     @property
-    def _scala_context(self) -> Any:
-        return self._internals.context._jsc.sc()
-
-    @property
     def _backend(self) -> Any:
-        return self._scala_context.schedulerBackend()
+        return self._internals.scala_context.schedulerBackend()
 
     @property
     def _client(self) -> Any:
@@ -94,7 +90,7 @@ class ExecutorPods:
     @property
     def _conf(self) -> Any:
         """The live SparkConf, not a copy."""
-        return self._scala_context.conf()
+        return self._internals.scala_context.conf()
 
     @property
     def _allocator(self) -> Any:
@@ -149,7 +145,7 @@ class ExecutorPods:
     @target.setter
     def target(self, count: int) -> None:
         nowhere = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
-        self._scala_context.requestTotalExecutors(count, 0, nowhere)
+        self._internals.scala_context.requestTotalExecutors(count, 0, nowhere)
 
     def template(self) -> dict[str, Any]:
         """Return the pod that Spark begins a new executor pod with: the application's pod template, or an empty pod."""
@@ -209,13 +205,11 @@ class ExecutorPods:
 
     def busy(self, executor_id: str) -> bool:
         """Return whether an executor runs a task."""
-        return bool(self._scala_context.taskScheduler().isExecutorBusy(executor_id))
+        return bool(self._internals.scala_context.taskScheduler().isExecutorBusy(executor_id))
 
     def kill(self, executor_id: str) -> None:
         """End an executor at once; Spark makes another one where there are too few."""
-        ids = self._jvm.java.util.ArrayList()
-        ids.add(executor_id)
-        self._backend.killExecutors(self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(ids), False, False, True)
+        self._backend.killExecutors(self._internals.scala_seq([executor_id]), False, False, True)
 
     def delete(self, pod: ExecutorPod) -> None:
         """Delete a pod."""

@@ -212,7 +212,7 @@ class LiveQuery:
         threads = self._internals.jvm.java.lang.Class.forName("java.lang.Thread").getDeclaredField("inheritableThreadLocals")
         threads.setAccessible(True)
         table = threads.get(thread)
-        local = self._internals.context._jsc.sc().localProperties()
+        local = self._internals.scala_context.localProperties()
         for method in table.getClass().getDeclaredMethods():
             if method.getName() == "getEntry":
                 method.setAccessible(True)

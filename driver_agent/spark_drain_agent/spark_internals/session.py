@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -119,6 +119,11 @@ class SparkInternals:
     def context(self) -> SparkContext:
         """The session's SparkContext."""
         return self.session.sparkContext
+
+    @property
+    def scala_context(self) -> Any:
+        """The JVM's SparkContext."""
+        return self.context._jsc.sc()
 
     @property
     def application_id(self) -> str:
@@ -399,25 +404,25 @@ class SparkInternals:
         ``executor_HOST_ID`` names one executor process (TaskLocation in Spark's scheduler). The job is one of the JVM: a Python worker
         would have to be started on each executor first, which takes seconds.
         """
-        rows = self.jvm.java.util.ArrayList()
-        for host, executor_id in hosts_and_ids:
-            locations = self.jvm.java.util.ArrayList()
-            locations.add(f"executor_{host}_{executor_id}")
-            rows.add(self.jvm.scala.Tuple2(executor_id, self._scala_seq(locations)))
+        rows = [
+            self.jvm.scala.Tuple2(executor_id, self.scala_seq([f"executor_{host}_{executor_id}"])) for host, executor_id in hosts_and_ids
+        ]
         tag = self.jvm.scala.reflect.ClassTag.apply(self.jvm.java.lang.Class.forName("java.lang.String"))
-        pinned = self.context._jsc.sc().makeRDD(self._scala_seq(rows), tag)
-        asked = self.jvm.java.util.ArrayList()
-        for name in (_EXECUTOR_ID, _LOG_URL):
-            asked.add(f"reflect('java.lang.System', 'getenv', '{name}')")
-        frame = self._jsession.createDataset(pinned, self.jvm.org.apache.spark.sql.Encoders.STRING()).selectExpr(self._scala_seq(asked))
+        pinned = self.scala_context.makeRDD(self.scala_seq(rows), tag)
+        asked = self.scala_seq([f"reflect('java.lang.System', 'getenv', '{name}')" for name in (_EXECUTOR_ID, _LOG_URL)])
+        frame = self._jsession.createDataset(pinned, self.jvm.org.apache.spark.sql.Encoders.STRING()).selectExpr(asked)
         return {_id_of(row.getString(0), row.getString(1)) for row in _elements(frame.collectAsList())} - {""}
 
-    def _scala_seq(self, java_list: Any) -> Any:
+    def scala_seq(self, items: Iterable[Any]) -> Any:
+        """Return a Scala Seq."""
+        java_list = self.jvm.java.util.ArrayList()
+        for item in items:
+            java_list.add(item)
         return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(java_list)  # Spark's own, for Scala 2.12 and 2.13
 
     def executors(self) -> list[tuple[str, str]]:
         """Return id and host of every active executor; the driver is not one."""
-        listed = self.context._jsc.sc().statusStore().executorList(True)
+        listed = self.scala_context.statusStore().executorList(True)
         found = [listed.apply(index) for index in range(listed.size())]
         return [(str(item.id()), str(item.hostPort()).rsplit(":", 1)[0]) for item in found if str(item.id()) != "driver"]
 

@@ -27,9 +27,9 @@ from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_i
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_kubeflow import ScriptedApplication
 from tests.support.apiserver import ApiServer, service_account
-from tests.support.process_nodes import SCHEDULER, ProcessNode, ProcessNodes
+from tests.support.process_nodes import SCHEDULER, ProcessNode, ProcessNodes, process_nodes
 
-__all__ = ["APPLICATION", "Placed", "placed_application", "three_nodes"]
+__all__ = ["APPLICATION", "Placed", "other", "placed_on_three_nodes"]
 
 APPLICATION = "app"
 _SAMPLE_SECONDS = 0.2
@@ -198,7 +198,7 @@ class Placed:
             thread.join()
 
 
-def three_nodes() -> list[ProcessNode]:
+def _three_nodes() -> list[ProcessNode]:
     """Two nodes with room, and one without."""
     return [
         ProcessNode("node-1", "127.0.0.11", {"pool": "slow"}),
@@ -207,8 +207,23 @@ def three_nodes() -> list[ProcessNode]:
     ]
 
 
+def other(node: str) -> str:
+    """Return the other one of the two with room."""
+    return {"node-1": "node-2", "node-2": "node-1"}[node]
+
+
 @contextmanager
-def placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **confs: str) -> Iterator[Placed]:
+def placed_on_three_nodes(server: ApiServer, folder: Path, **confs: str) -> Iterator[Placed]:
+    """Run an application with two executors on nodes of its own."""
+    with (
+        process_nodes(server, _three_nodes(), folder) as nodes,
+        _placed_application(server, nodes, folder / "base", **confs) as application,
+    ):
+        yield application
+
+
+@contextmanager
+def _placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **confs: str) -> Iterator[Placed]:
     """Run an application with two executors, in a namespace of its own."""
     base.mkdir()
     namespace = f"placed-{uuid.uuid4().hex[:8]}"

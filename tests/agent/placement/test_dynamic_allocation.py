@@ -11,9 +11,8 @@ from spark_drain_store.placement_messages import PlacementStatus
 from spark_drain_store.placements import withdraw_placement
 
 from tests.agent.harness import eventually
-from tests.agent.placement.cluster import Placed, placed_application, three_nodes
+from tests.agent.placement.cluster import Placed, other, placed_on_three_nodes
 from tests.support.apiserver import ApiServer
-from tests.support.process_nodes import process_nodes
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
 
@@ -32,11 +31,7 @@ CONFS = {
 
 @pytest.fixture(scope="module")
 def placed(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placed]:
-    folder = tmp_path_factory.mktemp("nodes")
-    with (
-        process_nodes(api_server, three_nodes(), folder) as nodes,
-        placed_application(api_server, nodes, folder / "base", **CONFS) as application,
-    ):
+    with placed_on_three_nodes(api_server, tmp_path_factory.mktemp("nodes"), **CONFS) as application:
         yield application
 
 
@@ -46,10 +41,6 @@ def two(placed: Placed) -> dict[str, str]:
     placed.alone()
     time.sleep(IDLE_SECONDS + 1)
     return placed.alone()
-
-
-def other(node: str) -> str:
-    return {"node-1": "node-2", "node-2": "node-1"}[node]
 
 
 @contextmanager

@@ -9,10 +9,9 @@ from spark_drain_store.placement_messages import PlacementStatus
 
 from tests.agent.harness import eventually
 from tests.agent.placement import test_move
-from tests.agent.placement.cluster import Placed, placed_application, three_nodes
+from tests.agent.placement.cluster import Placed, other, placed_on_three_nodes
 from tests.agent.placement.test_dynamic_allocation import CONFS
 from tests.support.apiserver import ApiServer
-from tests.support.process_nodes import process_nodes
 
 IN_PROGRESS, SUCCEEDED = PlacementStatus.IN_PROGRESS, PlacementStatus.SUCCEEDED
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
@@ -20,12 +19,8 @@ pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def placed(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placed]:
-    folder = tmp_path_factory.mktemp("nodes")
     confs = CONFS | {"spark.dynamicAllocation.maxExecutors": "2", "spark.sql.shuffle.partitions": "2"}
-    with (
-        process_nodes(api_server, three_nodes(), folder) as nodes,
-        placed_application(api_server, nodes, folder / "base", **confs) as application,
-    ):
+    with placed_on_three_nodes(api_server, tmp_path_factory.mktemp("nodes"), **confs) as application:
         yield application
 
 
@@ -42,7 +37,7 @@ class TestObstacles(test_move.TestObstacles):
     def test_the_destination_goes_away(self, placed: Placed, two: dict[str, str]) -> None:
         """Spark, too, removes pods that wait, when it wants fewer executors for a moment: another one is asked for."""
         executor, node = sorted(two.items())[0]
-        destination = test_move.other(node)
+        destination = other(node)
         with placed.nodes.starting_nothing(destination):
             placement_id = placed.request(executor, destination)
             new = eventually(lambda: placed.reaches(placement_id, IN_PROGRESS).new_executor_id, "a pod is asked for")

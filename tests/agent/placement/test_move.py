@@ -16,9 +16,8 @@ from spark_drain_store.placement_messages import PlacementRequest, PlacementStat
 from spark_drain_store.placements import Placements, delete_placement, withdraw_placement
 
 from tests.agent.harness import eventually
-from tests.agent.placement.cluster import APPLICATION, Placed, placed_application, three_nodes
+from tests.agent.placement.cluster import APPLICATION, Placed, other, placed_on_three_nodes
 from tests.support.apiserver import PLACEMENTS, ROOT, ApiServer, placement_body
-from tests.support.process_nodes import process_nodes
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(900)]
 
@@ -28,11 +27,7 @@ SUCCEEDED, FAILED = PlacementStatus.SUCCEEDED, PlacementStatus.FAILED
 
 @pytest.fixture(scope="module")
 def placed(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placed]:
-    folder = tmp_path_factory.mktemp("nodes")
-    with (
-        process_nodes(api_server, three_nodes(), folder) as nodes,
-        placed_application(api_server, nodes, folder / "base") as application,
-    ):
+    with placed_on_three_nodes(api_server, tmp_path_factory.mktemp("nodes")) as application:
         yield application
 
 
@@ -40,10 +35,6 @@ def placed(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> I
 def two(placed: Placed) -> dict[str, str]:
     """Two executors and nothing else; returns the node of each."""
     return placed.alone()
-
-
-def other(node: str) -> str:
-    return {"node-1": "node-2", "node-2": "node-1"}[node]
 
 
 def test_successful_move(placed: Placed, two: dict[str, str]) -> None:

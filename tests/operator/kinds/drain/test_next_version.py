@@ -412,17 +412,8 @@ def scaled_down(body: dict[str, Any]) -> str:
 @pytest.mark.parametrize("after", ["Suspend", "Delete"])
 def test_a_next_version_that_was_applied_just_before_the_first_look_is_left_alone(world: World, after: str) -> None:
     """As by one `kubectl apply` of drain and application: its own operator has not ended the driver of the version before yet."""
-    agent = world.run_application()
-    time.sleep(1.1)  # times of the API server are whole seconds
-    world.application.change(image="next")
-    drain_id = world.create_drain(afterDrain=after)
-    agent.await_notification()
-    agent.report(drain_id, DrainState.ACKNOWLEDGED)
-    world.await_phase("Acknowledged")
-    agent.restarted("spark-two", world.application.restart("spark-two"))
-    agent.await_withdrawn()
-    agent.report(drain_id, DrainState.WITHDRAWN)
-    assert condition(world.await_phase("Failed"), "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]
+    ended = world.drain_just_after_a_next_version(afterDrain=after)
+    assert condition(ended, "Succeeded")["reason"] == "SpecChanged"  # type: ignore[index]
     assert not world.application.suspended
 
 
