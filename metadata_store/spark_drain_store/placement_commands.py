@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from spark_drain_store.channel import Channel
-from spark_drain_store.options import named_values
-from spark_drain_store.placement_messages import DEFAULT_EXPIRY_SECONDS, Destination, UnsupportedDestinationError
+from spark_drain_store.options import UnsupportedOptionError, named_values
+from spark_drain_store.placement_messages import (
+    DEFAULT_EXPIRY_SECONDS,
+    MAX_EXPIRY_SECONDS,
+    Destination,
+    UnsupportedDestinationError,
+)
 from spark_drain_store.placements import (
     Placements,
     delete_all_placements,
@@ -39,6 +45,12 @@ def add_placement_verbs(parser: ArgumentParser) -> None:
         type=int,
         metavar="SECONDS",
         help=f"how long the new executor may take to be there; default {DEFAULT_EXPIRY_SECONDS}",
+    )
+    write.add_argument(
+        "--decommission-after",
+        type=int,
+        metavar="SECONDS",
+        help="from now on, when the executor is ended even if no new one is there; default: never",
     )
     show = verbs.add_parser("show", help="print requests and responses as JSON")
     show.add_argument("placement_id", nargs="?", metavar="UUID", help="only this one")
@@ -83,6 +95,9 @@ def run_placement_verb(channel: Channel, options: Namespace) -> None:
 def _write(channel: Channel, options: Namespace) -> str:
     if not options.destination_host and not options.node_selector:
         raise UnsupportedDestinationError("give --destination-host or --node-selector: where should the executor run?")
+    after = options.decommission_after
+    if after is not None and not 0 <= after <= MAX_EXPIRY_SECONDS:
+        raise UnsupportedOptionError(f"--decommission-after must be 0 to {MAX_EXPIRY_SECONDS} seconds, not {after}")
     return write_placement_request(
         channel,
         options.processor_id,
@@ -90,6 +105,7 @@ def _write(channel: Channel, options: Namespace) -> str:
         run_id=options.deployment_id,
         node_selector=named_values("--node-selector", options.node_selector),
         expiry_seconds=options.request_expiry,
+        decommission_at=None if after is None else datetime.now(UTC) + timedelta(seconds=after),
     )
 
 

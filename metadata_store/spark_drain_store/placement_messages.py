@@ -94,6 +94,8 @@ class PlacementRequest:
         ``spark.app.id`` of the run that is meant; None means the run that sees it first.
     expiry_seconds
         How long the new executor may take to be there; the running one is untouched until it is.
+    decommission_at
+        When the executor is decommissioned even if no new one is there, and whatever placements are before this one; None means never.
     withdrawn
         The requester has changed its mind.
     """
@@ -105,6 +107,7 @@ class PlacementRequest:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     run_id: str | None = field(default=None, metadata={KEY: "deploymentId"})
     expiry_seconds: int = field(default=DEFAULT_EXPIRY_SECONDS, metadata={KEY: "requestExpiry"})
+    decommission_at: datetime | None = None
     withdrawn: bool = False
 
     def check(self) -> None:
@@ -113,6 +116,10 @@ class PlacementRequest:
             raise UnsupportedDestinationError(f"processorId must be the id of an executor, such as '4', not {self.executor_id!r}")
         if not 0 < self.expiry_seconds <= MAX_EXPIRY_SECONDS:
             raise UnsupportedDestinationError(f"requestExpiry must be 1 to {MAX_EXPIRY_SECONDS} seconds, not {self.expiry_seconds}")
+        if self.decommission_at is not None and self.destination_host == Destination.FORCE_RESTART_LAST_SEEN:
+            raise UnsupportedDestinationError(
+                f"decommissionAt cannot be joined with {Destination.FORCE_RESTART_LAST_SEEN}, which ends the executor first: leave one out"
+            )
         if self.node_selector:
             _check_selector(self.node_selector)
             if self.destination_host not in ("", Destination.ANY_OTHER):
@@ -145,6 +152,7 @@ class PlacementRequest:
             node_selector=reader.text_map("nodeSelector"),
             run_id=reader.optional_text("deploymentId"),
             expiry_seconds=reader.integer("requestExpiry", DEFAULT_EXPIRY_SECONDS),
+            decommission_at=reader.optional_time("decommissionAt"),
             withdrawn=reader.flag("withdrawn"),
         )
 
@@ -171,6 +179,8 @@ class PlacementResponse:
         Where the executor was, and where the new one is; "" as long as that is not known.
     new_executor_id
         Spark's id of the executor that replaces it; "" as long as there is none.
+    decommissioned
+        The executor was ended at its ``decommission_at``, without a new one.
     """
 
     placement_id: str = field(metadata={KEY: "uuid"})
@@ -182,6 +192,7 @@ class PlacementResponse:
     source_node: str = ""
     node: str = ""
     new_executor_id: str = ""
+    decommissioned: bool = False
     message: str = field(default="", metadata={KEY: "responseMessage"})
 
     def to_json(self) -> str:
@@ -202,6 +213,7 @@ class PlacementResponse:
             source_node=reader.text("sourceNode", ""),
             node=reader.text("node", ""),
             new_executor_id=reader.text("newExecutorId", ""),
+            decommissioned=reader.flag("decommissioned"),
             message=reader.text("responseMessage", ""),
         )
 

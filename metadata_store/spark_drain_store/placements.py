@@ -87,6 +87,7 @@ def write_placement_request(
     run_id: str | None = None,
     node_selector: Mapping[str, str] | None = None,
     expiry_seconds: int | None = None,
+    decommission_at: datetime | None = None,
     created_at: datetime | None = None,
 ) -> str:
     """Request a placement and return its id; see `PlacementRequest` for the parameters.
@@ -105,6 +106,7 @@ def write_placement_request(
         destination_host=destination_host,
         node_selector=dict(node_selector or {}),
         run_id=run_id,
+        decommission_at=decommission_at,
     )
     if expiry_seconds is not None:
         request = replace(request, expiry_seconds=expiry_seconds)

@@ -230,6 +230,7 @@ def test_every_field_of_a_placement_is_read() -> None:
         "podName": "app-exec-4",
         "destination": {"type": "Node", "nodeName": "node"},
         "expirationSeconds": 7,
+        "decommissionAfterSeconds": 0,
         "acknowledgeTimeoutSeconds": 8,
         "cancel": True,
         "ttlSecondsAfterFinished": 0,

@@ -23,6 +23,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "last seen": {"executorId": "1", "destination": {"type": "LastSeen"}},
     "forced": {"executorId": "1", "destination": {"type": "ForceRestartLastSeen"}},
     "times": {"executorId": "1", "expirationSeconds": 1, "acknowledgeTimeoutSeconds": 1, "ttlSecondsAfterFinished": 0},
+    "no time": {"executorId": "1", "decommissionAfterSeconds": 0},
     "run": {"executorId": "1", "runId": "spark-1", "cancel": False},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -45,6 +46,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no labels": ({"executorId": "1", "destination": {"type": "Selector", "nodeSelector": {}}}, "spec.destination.nodeSelector"),
     "expired at once": ({"executorId": "1", "expirationSeconds": 0}, "spec.expirationSeconds: Invalid value"),
+    "decommissioned twice": (
+        {"executorId": "1", "destination": {"type": "ForceRestartLastSeen"}, "decommissionAfterSeconds": 1},
+        "`decommissionAfterSeconds` must be absent when the destination's `type` is ForceRestartLastSeen",
+    ),
     "typing error": ({"executorId": "1", "expirySeconds": 5}, "unknown field"),
 }
 CHANGED: dict[str, tuple[dict[str, Any], str]] = {
@@ -54,6 +59,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "executor": ({"executorId": "2"}, "`executorId`"),
     "pod instead": ({"executorId": None, "podName": "pod"}, "`executorId` `podName`"),
     "expiry": ({"expirationSeconds": 9}, "`expirationSeconds`"),
+    "decommissioning": ({"decommissionAfterSeconds": 9}, "`decommissionAfterSeconds`"),
     "patience": ({"acknowledgeTimeoutSeconds": 9}, "`acknowledgeTimeoutSeconds`"),
     "ttl": ({"ttlSecondsAfterFinished": 9}, "`ttlSecondsAfterFinished`"),
 }

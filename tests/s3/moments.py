@@ -29,8 +29,8 @@ __all__ = ["MANAGERS", "MANAGER_CONF", "Left", "Moment", "Recording", "Setting",
 
 MANAGER_CONF = "spark.sql.streaming.checkpointFileManagerClass"
 MANAGERS = {"default": None, "abortable": "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"}
-_OF_NO_CONSEQUENCE = ("_drain/lease-heartbeat", ".tmp")
-"""A heartbeat, and Spark's temporary files, which nothing reads."""
+_OF_NO_CONSEQUENCE = re.compile(r"/_drain/(lease-heartbeat|probe-[^/]*)$|\.tmp$")
+"""A heartbeat, what a store is tried with, and Spark's temporary files, which nothing reads."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,16 @@ class _Recorder:
             if self.changes:
                 self._note("batch in the sink")
 
+    def begin(self) -> None:
+        """Take what there is for what the drain changes."""
+        self._last = self._now()
+
+    def _now(self) -> object:
+        files = {name: text for name, text in files_below(self._objects).items() if not _OF_NO_CONSEQUENCE.search(name)}
+        return files, dict(self.table.parts)
+
     def _note(self, what: str) -> None:
-        files = {name: text for name, text in files_below(self._objects).items() if not name.endswith(_OF_NO_CONSEQUENCE)}
-        now = (files, dict(self.table.parts))
+        now = self._now()
         if now == self._last:
             return
         self._last = now
@@ -190,6 +197,7 @@ def record(setting: Setting, spark: SparkSession, s3: S3Server, base: Path) -> R
     try:
         read_all(app.start(counted(events, "key"), recorder.table))
         state = files_below(objects / "q/state")
+        recorder.begin()
         s3.proxy.around_change = recorder.around_change
         with app.asked(DrainState.DRAINED, checkpoint__policy=setting.policy):
             requests = dict(app.channel.requests.read().entries)

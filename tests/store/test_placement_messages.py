@@ -37,6 +37,7 @@ def test_a_request_has_the_names_of_samza() -> None:
         "nodeSelector": {},
         "deploymentId": "spark-1",
         "requestExpiry": 10,
+        "decommissionAt": None,
         "withdrawn": False,
     }
     assert {"uuid", "statusCode", "timestamp", "deploymentId", "processorId", "destinationHost", "responseMessage"} <= json.loads(
@@ -45,10 +46,12 @@ def test_a_request_has_the_names_of_samza() -> None:
 
 
 def test_what_is_written_is_read() -> None:
-    selected = replace(REQUEST, destination_host="", node_selector={"example.com/pool": "fast"}, run_id=None, withdrawn=True)
+    selected = replace(
+        REQUEST, destination_host="", node_selector={"example.com/pool": "fast"}, run_id=None, decommission_at=NOW, withdrawn=True
+    )
     for request in (REQUEST, selected):
         assert PlacementRequest.from_json("p", request.to_json()) == request
-    full = replace(RESPONSE, source_node="node-1", node="node-2", new_executor_id="5")
+    full = replace(RESPONSE, source_node="node-1", node="node-2", new_executor_id="5", decommissioned=True)
     for response in (RESPONSE, full):
         assert PlacementResponse.from_json("p", response.to_json()) == response
 
@@ -104,6 +107,7 @@ def test_destinations(destination: str) -> None:
         ({"executor_id": "0"}, "'0'"),
         ({"expiry_seconds": 0}, "requestExpiry must be 1 to 86400 seconds, not 0"),
         ({"expiry_seconds": 86_401}, "86401"),
+        ({"decommission_at": NOW, "destination_host": "FORCE_RESTART_LAST_SEEN"}, "decommissionAt cannot be joined"),
         ({"destination_host": ""}, "destinationHost"),
         ({"destination_host": "Node-2"}, "ANY_OTHER, LAST_SEEN, FORCE_RESTART_LAST_SEEN, not 'Node-2'"),
         ({"destination_host": "node_2"}, "'node_2'"),

@@ -16,16 +16,18 @@ from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.clock import utc_now
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.placement.decide import Seen, refusal, void
-from spark_drain_agent.placement.move import Move
+from spark_drain_agent.placement.move import Caller, Move
+from spark_drain_agent.placement.overdue import Overdue, is_due
 from spark_drain_agent.placement.pod_template import conflict
 from spark_drain_agent.placement.volume_claims import claims_exhausted
-from spark_drain_agent.spark_internals.errors import in_words
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.executor_pods import ExecutorPods
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["PlacementHandler"]
 
 _RETRY_SECONDS = 2.0
+_LOOK_SECONDS = 0.2
 
 
 class PlacementHandler:
@@ -74,9 +76,11 @@ class PlacementHandler:
 
     def _work(self) -> None:
         with as_agent():
+            pods = ExecutorPods(self._internals)
+            overdue = Overdue(pods, self._respond)
             while (key := self._next()) is not None:
                 try:
-                    self._answer(key)
+                    self._answer(key, pods, overdue)
                 except StoreError as error:
                     LOG.warning("placement %s waits for the metadata store: %s", key, error)
                     time.sleep(_RETRY_SECONDS)
@@ -94,7 +98,10 @@ class PlacementHandler:
             self._working = bool(left)
             return left[0] if left else None
 
-    def _answer(self, key: str) -> None:
+    def _answer(self, key: str, pods: ExecutorPods, overdue: Overdue) -> None:
+        if key in overdue:
+            self._await_end(key, pods, overdue)
+            return
         placements = Placements.read(self._channel)
         response = placements.responses.get(key)
         if response is not None and response.status.finished:
@@ -109,12 +116,34 @@ class PlacementHandler:
             told = f"run {response.run_id} was interrupted while it replaced the executor"
             self._respond(replace(response, status=PlacementStatus.FAILED, message=told))
             return
-        pods = ExecutorPods(self._internals)
         why = self._refusal(request, pods)
         if why:
             self._respond(_about(request, PlacementStatus.BAD_REQUEST, why))
             return
-        Move(pods, request, pods.pods()[request.executor_id], self._respond, lambda: self._unwanted(key)).run()
+        if not is_due(request):
+            caller = Caller(self._respond, lambda: self._unwanted(key), lambda: self._look_at_due(pods, overdue, but=key))
+            Move(pods, request, pods.pods()[request.executor_id], caller).run()
+        if is_due(request) and not self._has_ended(key):
+            overdue.end([request])
+            self._await_end(key, pods, overdue)
+
+    def _has_ended(self, key: str) -> bool:
+        response = Placements.read(self._channel).responses.get(key)
+        return response is not None and response.status.finished
+
+    def _await_end(self, key: str, pods: ExecutorPods, overdue: Overdue) -> None:
+        while key in overdue:
+            self._look_at_due(pods, overdue)
+            time.sleep(_LOOK_SECONDS)
+
+    def _look_at_due(self, pods: ExecutorPods, overdue: Overdue, but: str = "") -> None:
+        """End the executors whose time is over, also of placements that wait for another one."""
+        try:
+            overdue.look()
+            due = [self._requests[key] for key in self._unanswered() if key in self._requests and key != but and key not in overdue]
+            overdue.end([request for request in due if is_due(request) and not self._refusal(request, pods)])
+        except JavaError as error:
+            LOG.warning("executors whose time is over are looked at again: %s", in_words(error))
 
     def _fail(self, key: str, why: str) -> None:
         """Answer all the same: whoever asked waits for it."""
@@ -130,7 +159,7 @@ class PlacementHandler:
             return refusal(request, Seen(run_id=self._run_id, unsupported=unsupported))
         node = request.destination_host if request.destination_host not in tuple(Destination) else ""
         objection = (pods.unusable(node) if node else "") or conflict(request, pods.template(), pods.node_selector())
-        if not objection and request.destination_host != Destination.FORCE_RESTART_LAST_SEEN:
+        if not objection and request.destination_host != Destination.FORCE_RESTART_LAST_SEEN and request.decommission_at is None:
             objection = claims_exhausted(pods.confs(), executors=len(pods.active()), most=pods.most_with_claims)
         seen = Seen(
             run_id=self._run_id,

@@ -6,34 +6,57 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spark_drain_store.placement_messages import Destination, PlacementRequest, PlacementResponse, PlacementStatus
 
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.placement.overdue import is_due
 from spark_drain_agent.placement.pod_template import bound_template
+from spark_drain_agent.placement.stop import Stop
 from spark_drain_agent.placement.target import Target
 from spark_drain_agent.placement.volume_claims import claims_note
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.executor_pods import PLACEMENT_ANNOTATION, ExecutorPod, ExecutorPods
 
-__all__ = ["Move"]
+__all__ = ["Caller", "Move"]
 
 _LOOK_SECONDS = 0.2
 _QUIET_SECONDS, _QUIET_LOOKS, _MOST_LOOKS = 1.0, 3, 60
 """Spark looks for missing executors once in spark.kubernetes.allocation.batch.delay, by default 1 s."""
-_STOP_SECONDS = 120.0
-"""How long an executor that is decommissioned may take to end by itself, before it is killed; and as long again after that."""
 
 
 class _GivenUpError(Exception):
     """The new executor is not there, and will not be waited for; the text says why."""
 
 
+class _DueError(Exception):
+    """The time is over at which the old executor is ended in any case."""
+
+
 class _RemovedError(Exception):
     """Dynamic allocation wanted fewer executors for a moment, and Spark has removed the pod that waited: it has to make another one."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whoever has a move carried out.
+
+    Parameters
+    ----------
+    respond
+        Called with each new response, which it completes and stores.
+    unwanted
+        Returns why the placement is not wanted any more, or "".
+    beside
+        Called again and again, for what else there is to do.
+    """
+
+    respond: Callable[[PlacementResponse], None]
+    unwanted: Callable[[], str]
+    beside: Callable[[], None]
 
 
 class Move:
@@ -47,25 +70,15 @@ class Move:
         What is asked for; it was not refused.
     source
         The executor's pod.
-    respond
-        Called with each new response, which it completes and stores.
-    unwanted
-        Returns why the placement is not wanted any more, or "".
+    caller
+        Is told, and asked.
     """
 
-    def __init__(
-        self,
-        pods: ExecutorPods,
-        request: PlacementRequest,
-        source: ExecutorPod,
-        respond: Callable[[PlacementResponse], None],
-        unwanted: Callable[[], str],
-    ) -> None:
+    def __init__(self, pods: ExecutorPods, request: PlacementRequest, source: ExecutorPod, caller: Caller) -> None:
         self._pods = pods
         self._request = request
         self._source = source
-        self._respond = respond
-        self._unwanted = unwanted
+        self._caller = caller
         self._begun = monotonic()
         self._before = frozenset(pods.pods())
         self._forced = request.destination_host == Destination.FORCE_RESTART_LAST_SEEN
@@ -82,13 +95,18 @@ class Move:
         )
 
     def run(self) -> None:
-        """Replace the executor, or leave everything as it was; the response says which."""
+        """Replace the executor, or leave everything as it was; the response says which.
+
+        Where the executor is to be ended first, since its time is over, that is left to the caller.
+        """
         claims = "".join(f"; {note}" for note in [claims_note(self._pods.confs())] if note)
         self._say(f"executor {self._source.executor_id} on {self._source.node} is being replaced{claims}")
         try:
             new = self._restart() if self._forced else self._reserve()
         except _GivenUpError as given_up:
             self._end(PlacementStatus.FAILED, str(given_up))
+            return
+        except _DueError:
             return
         if not self._forced and not self._stop(new):
             self._end(
@@ -109,6 +127,12 @@ class Move:
         """Have one executor more, at the destination; where that fails, the wanted number and the template are as before."""
         try:
             return self._await_new(lambda: None)
+        except _DueError:
+            self._target.release()
+            for pod in self._own():
+                if not pod.node:  # Spark makes another one, which may run anywhere; one that starts already is that other one
+                    self._remove(pod)
+            raise
         except BaseException:
             self._target.release()
             self._remove_surplus(self._before)
@@ -173,11 +197,17 @@ class Move:
                 found = None
             if found is not None:
                 return found
-            if why := self._unwanted():
+            if why := self._caller.unwanted():
                 raise _GivenUpError(f"{why}: executor {self._source.executor_id} was left alone")
+            if is_due(self._request):
+                raise _DueError
             if monotonic() - self._begun > self._request.expiry_seconds:
                 raise _GivenUpError(_expired(self._request.expiry_seconds, self._last))
-            time.sleep(_LOOK_SECONDS)
+            self._pause(_LOOK_SECONDS)
+
+    def _pause(self, seconds: float) -> None:
+        self._caller.beside()
+        time.sleep(seconds)
 
     def _own(self) -> list[ExecutorPod]:
         return [pod for pod in self._pods.pods().values() if pod.placement_id == self._request.placement_id]
@@ -215,7 +245,7 @@ class Move:
                 quiet = 0 if surplus else quiet + 1
             if quiet == _QUIET_LOOKS:
                 return
-            time.sleep(_QUIET_SECONDS)
+            self._pause(_QUIET_SECONDS)
         LOG.warning("placement %s: more executors than the %d that are wanted may be left", self._request.placement_id, self._target.wanted)
 
     def _surplus(self, kept: Collection[str]) -> list[ExecutorPod]:
@@ -252,25 +282,20 @@ class Move:
         return self._await_end(self._source.executor_id)
 
     def _await_end(self, executor_id: str) -> bool:
-        begun = monotonic()
-        while executor_id in self._pods.registered():
-            waited = monotonic() - begun
-            if waited > 2 * _STOP_SECONDS:
-                return False
-            if waited > _STOP_SECONDS or not (self._pods.decommissions or self._pods.busy(executor_id)):
-                self._pods.kill(executor_id)
-            time.sleep(_LOOK_SECONDS)
-        return True
+        stop = Stop(self._pods, executor_id)
+        while (over := stop.over()) is None:
+            self._pause(_LOOK_SECONDS)
+        return over
 
     # -- the response ----------------------------------------------------------------------------------------------------------------
 
     def _say(self, message: str, **changes: str) -> None:
         self._response = replace(self._response, message=message, **changes)  # type: ignore[arg-type]
-        self._respond(self._response)
+        self._caller.respond(self._response)
 
     def _end(self, status: PlacementStatus, message: str) -> None:
         self._response = replace(self._response, status=status, message=message)
-        self._respond(self._response)
+        self._caller.respond(self._response)
 
 
 def _expired(seconds: int, pod: ExecutorPod | None) -> str:

@@ -15,6 +15,7 @@ __all__ = [
     "APPLICATION_UNREADABLE",
     "CONFIG_MAPS_OF_ANOTHER",
     "check_values",
+    "optional_seconds",
     "read_reference",
     "unreadable_spec",
     "unsupported",
@@ -54,6 +55,11 @@ def read_reference(spec: Mapping[str, Any]) -> ApplicationRef:
             "digits, '-' and '.', beginning and ending with a letter or digit"
         )
     return ApplicationRef(ref["apiVersion"], kind, name)
+
+
+def optional_seconds(spec: Mapping[str, Any], name: str) -> int | None:
+    """Return a field in seconds that may be absent."""
+    return None if spec.get(name) is None else int(spec[name])
 
 
 def check_values(spec: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> None:

@@ -116,7 +116,8 @@ def decide(
     late
         Uids of nodes whose time is over: nothing is begun for them.
     urgent
-        Uids of nodes that have so little time that ``at_once`` does not hold for them.
+        Uids of nodes that have so little time that ``at_once`` does not hold for them; executors that were tried in vain are tried once
+        more, since such an attempt ends with their decommissioning.
     """
     known = list(attempts)
     there = {(pod.namespace, pod.application, pod.uid) for pod in pods}
@@ -152,7 +153,7 @@ def decide(
             stuck.append(pod)
         elif pod.terminating or any(not item.finished or item.succeeded for item in tried):
             waiting = True
-        elif len(tried) >= ATTEMPTS:
+        elif len(tried) >= ATTEMPTS + (pod.role is Role.EXECUTOR and pod.node_uid in urgent):
             stuck.append(pod)
         elif any(item.completion_time is not None and now < later(item.completion_time, _RETRY_SECONDS) for item in tried):
             waiting = True

@@ -121,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
         type=seconds_of,
         default="30m",
         metavar="TIME",
-        help="such as 90s, 30m or 2h; a driver is stopped in mid-batch then; default 30m",
+        help="such as 90s, 30m or 2h; shortly before, executors are decommissioned and a driver is stopped in mid-batch; default 30m",
     )
     parser.add_argument("--at-once", type=int, default=5, metavar="N", help="applications under way at the same time; default 5")
     options = parser.parse_args(arguments)

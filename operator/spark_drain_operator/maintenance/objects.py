@@ -25,7 +25,7 @@ SINCE = f"{GROUP}/evacuated-since"
 _SHORT, _KEPT_SECONDS, _LONGEST = 10, 86_400, 86_400
 _EXPIRATION_SECONDS = 300
 _MARGIN_SECONDS = 60
-"""What the pods of a driver that is stopped in mid-batch may take to end."""
+"""What the pods of a driver that is stopped in mid-batch, or an executor that is decommissioned, may take to end."""
 
 
 def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime | None = None) -> dict[str, Any]:
@@ -38,7 +38,8 @@ def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime |
     number
         Of the attempt, from 1.
     seconds_left
-        Until the node must be clear; a driver that has not come to a batch boundary shortly before is stopped in mid-batch.
+        Until the node must be clear; shortly before, a driver that has not come to a batch boundary is stopped in mid-batch, and an
+        executor that has not been replaced is decommissioned.
     since
         Since when the node is to be cleared, where that is to be found again.
     """
@@ -59,7 +60,12 @@ def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime |
         if pod.run_id:  # the next run, of a driver that is lost, is elsewhere
             spec["runId"] = pod.run_id
     else:
-        spec |= {"podName": pod.name, "destination": {"type": "AnyOther"}, "expirationSeconds": min(left, _EXPIRATION_SECONDS)}
+        spec |= {
+            "podName": pod.name,
+            "destination": {"type": "AnyOther"},
+            "expirationSeconds": min(left, _EXPIRATION_SECONDS),
+            "decommissionAfterSeconds": left - margin,
+        }
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "PipelineDrain" if pod.role is Role.DRIVER else "ExecutorPlacement",

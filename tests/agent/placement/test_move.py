@@ -149,6 +149,43 @@ def test_an_expired_request_does_not_affect_the_running_executor(placed: Placed,
     placed.check_ledger()
 
 
+def test_executors_whose_time_is_over_are_decommissioned_together(placed: Placed, two: dict[str, str]) -> None:
+    """Also one whose turn has not come; and what was asked for in vain does not stay."""
+    first, second = sorted(two)
+    until = datetime.now(UTC) + timedelta(seconds=6)
+    with placed.load():
+        asked = placed.request(first, "node-full", decommission_at=until)
+        waits = placed.request(second, "node-full", decommission_at=until + timedelta(seconds=1))
+        placed.reaches(asked, IN_PROGRESS)
+        placed.reaches(waits, ACCEPTED)
+        responses = [placed.reaches(each, FAILED) for each in (asked, waits)]
+        after = placed.alone()
+    for response, executor in zip(responses, (first, second), strict=True):
+        assert response.decommissioned
+        assert f"executor {executor} on {two[executor]} was decommissioned at " in response.message
+        assert "before a new one was there" in response.message
+    assert not after.keys() & two.keys()
+    assert set(after.values()) <= {"node-1", "node-2"}
+    placed.check_ledger()
+
+
+def test_an_executor_without_time_is_decommissioned_at_once(placed: Placed, two: dict[str, str]) -> None:
+    executor = min(two)
+    response = placed.reaches(placed.request(executor, "ANY_OTHER", decommission_at=datetime.now(UTC)), FAILED)
+    assert response.decommissioned
+    assert executor not in placed.alone()
+    placed.batches(1)
+    placed.check_ledger()
+
+
+def test_an_executor_that_is_replaced_in_time_is_not_decommissioned(placed: Placed, two: dict[str, str]) -> None:
+    executor, node = sorted(two.items())[0]
+    until = datetime.now(UTC) + timedelta(minutes=3)
+    response = placed.reaches(placed.request(executor, "ANY_OTHER", decommission_at=until), SUCCEEDED)
+    assert (response.node, response.decommissioned) == (other(node), False)
+    placed.alone()
+
+
 def test_an_api_server_that_refuses_for_a_while_leaves_nothing_over(placed: Placed, two: dict[str, str]) -> None:
     asked = placed.request(min(two), "node-full", expiry_seconds=8)
     placed.reaches(asked, IN_PROGRESS)

@@ -79,6 +79,13 @@ RESTARTING = replace(RESTARTED, finished=False, succeeded=False, node_uid="other
         pytest.param([replace(B1, node_uid="hurry")], [MOVING], {"b-exec-1"}, set(), False, id="no limit without time"),
         pytest.param([DRIVER_ON_OTHER], [replace(RESTARTED, node_uid="one")], {"a-driver"}, set(), False, id="it came from another node"),
         pytest.param([ON_ONE], [FAILED] * ATTEMPTS, set(), {"a-exec-1"}, True, id="tried in vain"),
+        pytest.param(
+            [replace(A1, node_uid="hurry")], [FAILED] * ATTEMPTS, {"a-exec-1"}, set(), False, id="tried in vain, decommissioned in the end"
+        ),
+        pytest.param([replace(A1, node_uid="hurry")], [FAILED] * (ATTEMPTS + 1), set(), {"a-exec-1"}, True, id="and that in vain, too"),
+        pytest.param(
+            [replace(A_DRIVER, node_uid="hurry")], [replace(FAILED, pod_uid="uid-a")] * ATTEMPTS, set(), {"a-driver"}, True, id="a driver"
+        ),
         pytest.param([replace(A1, node_uid="late")], [], set(), {"a-exec-1"}, True, id="too late to begin"),
         pytest.param([replace(A1, node_uid="late")], [MOVING], set(), {"a-exec-1"}, True, id="too late, and it goes on"),
         pytest.param([replace(B1, node_uid="late"), ON_OTHER], [], {"a-exec-2"}, {"b-exec-1"}, False, id="what is late is in nobody's way"),

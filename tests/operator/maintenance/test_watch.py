@@ -98,6 +98,7 @@ def test_executors_leave_a_tainted_node(watching: World, node: str) -> None:
     for item in made:
         assert item["spec"]["destination"] == {"type": "AnyOther"}
         assert item["spec"]["expirationSeconds"] <= 300
+        assert item["spec"]["decommissionAfterSeconds"] > 0
         move_executor(watching, item["metadata"]["name"], item["spec"]["podName"][-1])
     eventually(lambda: sum(reason == "EvacuationSucceeded" for reason, _ in story(watching)) == 2, what="it is told")
     assert f"({TAINT}): executor {watching.namespace}/app-spark-one-exec-" in said(watching, "EvacuationStarted")

@@ -12,7 +12,7 @@ from spark_drain_store.options import MODES, OPTIONS, join_names
 from spark_drain_operator.applications.protocol import ApplicationRef
 from spark_drain_operator.clock import parse_time
 from spark_drain_operator.engine.kind import InvalidSpecError
-from spark_drain_operator.kinds.references import check_values, read_reference, unreadable_spec
+from spark_drain_operator.kinds.references import check_values, optional_seconds, read_reference, unreadable_spec
 
 __all__ = ["VALUES", "DrainSpec"]
 
@@ -99,8 +99,8 @@ class DrainSpec:
                 approved=bool(spec.get("approved", False)),
                 acknowledge_timeout=int(spec.get("acknowledgeTimeoutSeconds", 60)),
                 timeout=int(spec.get("timeoutSeconds", 1800)),
-                ttl=None if spec.get("ttlSecondsAfterFinished") is None else int(spec["ttlSecondsAfterFinished"]),
-                expiration_seconds=None if spec.get("expirationSeconds") is None else int(spec["expirationSeconds"]),
+                ttl=optional_seconds(spec, "ttlSecondsAfterFinished"),
+                expiration_seconds=optional_seconds(spec, "expirationSeconds"),
                 expiration=_time("expirationTime", spec.get("expirationTime")),
             )
         except InvalidSpecError:

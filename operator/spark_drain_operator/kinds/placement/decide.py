@@ -10,7 +10,7 @@ from spark_drain_operator.clock import later
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.placement.reasons import Phase, Reason
 
-__all__ = ["STOP_SECONDS", "answered", "give_up_at", "phase_of"]
+__all__ = ["STOP_SECONDS", "answered", "decommission_at", "give_up_at", "phase_of"]
 
 STOP_SECONDS = 300
 """How long the agent may take to end the old executor once the new one is there."""
@@ -41,11 +41,18 @@ def answered(response: PlacementResponse | None, wish: str) -> Ending | None:
         return None
     if response.status is PlacementStatus.SUCCEEDED:
         return Ending(Phase.SUCCEEDED, Phase.SUCCEEDED, response.message)
+    if response.decommissioned:
+        return Ending(Phase.FAILED, Reason.DECOMMISSIONED, response.message)
     if wish:
         return Ending(Phase.CANCELLED, wish, response.message)
     if response.status is PlacementStatus.BAD_REQUEST:
         return Ending(Phase.REJECTED, Reason.BAD_REQUEST, response.message)
     return Ending(Phase.FAILED, Reason.NOT_REPLACED, response.message)
+
+
+def decommission_at(created: datetime, after: int | None) -> datetime | None:
+    """Return when the executor is ended even without a new one, None where it never is."""
+    return None if after is None else later(created, after)
 
 
 def give_up_at(withdrawn: datetime, acknowledge_timeout: int, response: PlacementResponse | None) -> datetime:

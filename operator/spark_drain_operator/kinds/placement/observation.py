@@ -12,6 +12,7 @@ from spark_drain_store.placements import Placements, read_placement_requests, re
 from spark_drain_store.topics import PLACEMENT
 
 from spark_drain_operator.applications.protocol import Application, ApplicationAdapter, ApplicationRef
+from spark_drain_operator.clock import parse_time
 from spark_drain_operator.kinds.placement.spec import PlacementSpec
 from spark_drain_operator.kinds.placement.status import PlacementStatus
 from spark_drain_operator.settings import Settings
@@ -77,6 +78,11 @@ class PlacementPass:
     def now(self) -> datetime:
         """Time of this pass."""
         return self.status.now
+
+    @property
+    def created(self) -> datetime:
+        """When the ExecutorPlacement was created."""
+        return parse_time(self.body["metadata"]["creationTimestamp"])
 
     @property
     def deleted(self) -> bool:

@@ -66,6 +66,7 @@ class Reason(StrEnum):
     AGENT_ANSWERED = "AgentAnswered"
     # endings
     NOT_REPLACED = "NotReplaced"
+    DECOMMISSIONED = "Decommissioned"
     AGENT_NOT_RESPONDING = "AgentNotResponding"
     RUN_ENDED = "RunEnded"
     REQUEST_REMOVED = "RequestRemoved"

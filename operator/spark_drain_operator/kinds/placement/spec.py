@@ -10,7 +10,7 @@ from spark_drain_store.placement_messages import DEFAULT_EXPIRY_SECONDS, Destina
 
 from spark_drain_operator.applications.protocol import ApplicationRef
 from spark_drain_operator.engine.kind import InvalidSpecError
-from spark_drain_operator.kinds.references import check_values, read_reference, unreadable_spec
+from spark_drain_operator.kinds.references import check_values, optional_seconds, read_reference, unreadable_spec
 
 __all__ = ["VALUES", "PlacementSpec"]
 
@@ -37,8 +37,8 @@ class PlacementSpec:
         Which executor; one of them is "".
     destination_host, node_selector
         Where it is to run, in the words of `spark_drain_store.placement_messages.PlacementRequest`.
-    expiry_seconds, acknowledge_timeout, ttl
-        Seconds; ``ttl`` None keeps the object.
+    expiry_seconds, decommission_after, acknowledge_timeout, ttl
+        Seconds; ``decommission_after`` None means never, ``ttl`` None keeps the object.
     cancel
         The switch.
     """
@@ -50,6 +50,7 @@ class PlacementSpec:
     destination_host: str = ""
     node_selector: Mapping[str, str] = field(default_factory=dict)
     expiry_seconds: int = DEFAULT_EXPIRY_SECONDS
+    decommission_after: int | None = None
     acknowledge_timeout: int = 60
     ttl: int | None = None
     cancel: bool = False
@@ -75,8 +76,9 @@ class PlacementSpec:
                 destination_host=str(_DESTINATIONS[type_]) if type_ in _DESTINATIONS else destination.get("nodeName", ""),
                 node_selector=dict(destination.get("nodeSelector") or {}),
                 expiry_seconds=int(spec.get("expirationSeconds", DEFAULT_EXPIRY_SECONDS)),
+                decommission_after=optional_seconds(spec, "decommissionAfterSeconds"),
                 acknowledge_timeout=int(spec.get("acknowledgeTimeoutSeconds", 60)),
-                ttl=None if spec.get("ttlSecondsAfterFinished") is None else int(spec["ttlSecondsAfterFinished"]),
+                ttl=optional_seconds(spec, "ttlSecondsAfterFinished"),
                 cancel=bool(spec.get("cancel", False)),
             )
         except InvalidSpecError:

@@ -33,6 +33,13 @@ def test_what_an_answer_ends(status: PlacementStatus, wish: str, phase: Phase | 
         assert (ending.phase, ending.reason, ending.message) == (phase, reason, "why")
 
 
+@pytest.mark.parametrize("wish", ["", "Deleted"])
+def test_an_executor_that_was_ended_without_a_new_one_is_told(wish: str) -> None:
+    ending = answered(replace(RESPONSE, status=PlacementStatus.FAILED, decommissioned=True), wish)
+    assert ending is not None
+    assert (ending.phase, ending.reason) == (Phase.FAILED, "Decommissioned")
+
+
 def test_no_answer_ends_nothing() -> None:
     assert answered(None, "Deleted") is None
     assert phase_of(None) is Phase.PENDING

@@ -41,6 +41,13 @@ def test_what_is_not_achieved_has_failed(running: PlacementWorld) -> None:
     eventually(lambda: ("Warning", "Failed") in running.events(), what="a Warning")
 
 
+def test_an_executor_whose_time_was_over_is_told(running: PlacementWorld) -> None:
+    uid = running.create(decommissionAfterSeconds=5)
+    running.agent.await_request()
+    running.agent.respond(uid, PlacementStatus.FAILED, "executor 1 on node-1 was decommissioned", decommissioned=True)
+    assert reason(running.await_phase("Failed")) == "Decommissioned"
+
+
 @pytest.mark.parametrize(
     ("spec", "told", "message"),
     [

@@ -1,6 +1,9 @@
 """A placement from kubectl apply to its end, as users see it (SEP-22)."""
 
+from datetime import timedelta
+
 import pytest
+from spark_drain_store.codec import parse_time
 from spark_drain_store.placement_messages import PlacementStatus
 
 from tests.operator.conftest import condition
@@ -12,10 +15,12 @@ pytestmark = pytest.mark.apiserver
 
 def test_an_executor_is_moved(running: PlacementWorld) -> None:
     agent = running.agent
-    uid = running.create(destination={"type": "Node", "nodeName": "node-2"}, expirationSeconds=77)
+    uid = running.create(destination={"type": "Node", "nodeName": "node-2"}, expirationSeconds=77, decommissionAfterSeconds=99)
     request = agent.await_request()
     assert (request.placement_id, request.run_id, request.executor_id) == (uid, "spark-one", "1")
     assert (request.destination_host, dict(request.node_selector), request.expiry_seconds) == ("node-2", {}, 77)
+    created = parse_time(running.placement()["metadata"]["creationTimestamp"])
+    assert request.decommission_at == created + timedelta(seconds=99)
     agent.respond(uid, PlacementStatus.ACCEPTED, "it waits for its turn", executor_id="1", destination_host="node-2")
     assert running.await_phase("Queued")["status"]["statusCode"] == "ACCEPTED"
     agent.respond(uid, PlacementStatus.IN_PROGRESS, "waiting for executor 3", source_node="node-1", new_executor_id="3")

@@ -6,6 +6,7 @@ from spark_drain_store.channel import config_map_names
 from spark_drain_store.placement_messages import PlacementRequest, UnsupportedDestinationError
 
 from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
+from spark_drain_operator.kinds.placement.decide import decommission_at
 from spark_drain_operator.kinds.placement.observation import PlacementPass
 from spark_drain_operator.kinds.placement.reasons import ConditionType, Phase, Reason, message_of
 from spark_drain_operator.kinds.placement.resource import RESOURCE
@@ -50,6 +51,7 @@ def _write(placement: PlacementPass) -> Outcome:
         node_selector=spec.node_selector,
         run_id=status.run_id,
         expiry_seconds=spec.expiry_seconds,
+        decommission_at=decommission_at(placement.created, spec.decommission_after),
     )
     try:
         request.check()
