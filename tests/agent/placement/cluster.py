@@ -154,6 +154,12 @@ class Placed:
             binding["metadata"] = {"name": "spark"}
             self.client.request("POST", path, body=binding)
 
+    def events(self, reason: str) -> list[str]:
+        """Return what Events of the application with a reason say."""
+        query = {"fieldSelector": f"involvedObject.name={APPLICATION},reason={reason}"}
+        items = self.client.request("GET", f"/api/v1/namespaces/{self.namespace}/events", query=query)["items"]
+        return [str(item["message"]) for item in items]
+
     def batches(self, more: int) -> None:
         """Feed so many files, and wait until each was committed."""
         self.feed.add(more)

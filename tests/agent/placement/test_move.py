@@ -112,6 +112,30 @@ def test_a_node_that_is_drained_is_cleared_by_the_operator(placed: Placed, two: 
     placed.check_ledger()
 
 
+def test_executors_that_find_no_other_node_in_time_are_decommissioned(placed: Placed, two: dict[str, str]) -> None:
+    """Together, before the node goes, and Spark makes others as soon as there is room."""
+    placed.application.annotate(evacuate="true")
+    nodes = sorted({*two.values(), *map(other, two.values())})
+    try:
+        with placed.operated("--node-watch", "--node-cordon-seconds", "30"), placed.load():
+            until = time.monotonic() + 30
+            for node in nodes:
+                placed.nodes.cordon(node)
+            eventually(lambda: not two.keys() & placed.running().keys(), "the executors leave", 120, placed.driver)
+            assert time.monotonic() < until
+            failed = eventually(lambda: placed.events("EvacuationFailed"), "an Event", alive=placed.driver)
+            for node in nodes:
+                placed.nodes.cordon(node, on=False)
+            after = placed.alone()
+    finally:
+        for node in nodes:
+            placed.nodes.cordon(node, on=False)
+        placed.application.annotate(evacuate="false")
+    assert "was decommissioned at " in failed[0]
+    assert not after.keys() & two.keys()
+    placed.check_ledger()
+
+
 def test_queueing_of_consecutive_actions(placed: Placed, two: dict[str, str]) -> None:
     """One at a time, in the order of their times; a restart in place is a move to the same node."""
     first, second = sorted(two)
