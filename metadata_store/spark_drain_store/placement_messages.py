@@ -181,6 +181,9 @@ class PlacementResponse:
         Spark's id of the executor that replaces it; "" as long as there is none.
     decommissioned
         The executor was ended at its ``decommission_at``, without a new one.
+    batch_query, first_batch_ms, ordinary_batch_ms
+        Milliseconds of the first batch after the replacement and of one before, of the query where that one was the longest; "" and None
+        where none had ended when the response was written.
     """
 
     placement_id: str = field(metadata={KEY: "uuid"})
@@ -193,6 +196,9 @@ class PlacementResponse:
     node: str = ""
     new_executor_id: str = ""
     decommissioned: bool = False
+    batch_query: str = ""
+    first_batch_ms: int | None = None
+    ordinary_batch_ms: int | None = None
     message: str = field(default="", metadata={KEY: "responseMessage"})
 
     def to_json(self) -> str:
@@ -214,6 +220,9 @@ class PlacementResponse:
             node=reader.text("node", ""),
             new_executor_id=reader.text("newExecutorId", ""),
             decommissioned=reader.flag("decommissioned"),
+            batch_query=reader.text("batchQuery", ""),
+            first_batch_ms=reader.optional_integer("firstBatchMs"),
+            ordinary_batch_ms=reader.optional_integer("ordinaryBatchMs"),
             message=reader.text("responseMessage", ""),
         )
 

@@ -209,7 +209,7 @@ def test_the_status_that_is_written_is_in_the_schema(definition: Definition) -> 
             setattr(status, field.name, "text")
         elif value is None and field.name.endswith("time"):
             setattr(status, field.name, now())
-        elif value == 0:
+        elif value == 0 or (value is None and field.name.endswith("_ms")):
             setattr(status, field.name, 1)
     written = status.as_object()
     known = definition.schema["properties"]["status"]["properties"]

@@ -51,7 +51,16 @@ def test_what_is_written_is_read() -> None:
     )
     for request in (REQUEST, selected):
         assert PlacementRequest.from_json("p", request.to_json()) == request
-    full = replace(RESPONSE, source_node="node-1", node="node-2", new_executor_id="5", decommissioned=True)
+    full = replace(
+        RESPONSE,
+        source_node="node-1",
+        node="node-2",
+        new_executor_id="5",
+        decommissioned=True,
+        batch_query="q",
+        first_batch_ms=2,
+        ordinary_batch_ms=1,
+    )
     for response in (RESPONSE, full):
         assert PlacementResponse.from_json("p", response.to_json()) == response
 

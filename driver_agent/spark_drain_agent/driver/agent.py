@@ -70,7 +70,9 @@ class Agent:
         self._drain: Drain | None = None
         self._drain_lock = threading.RLock()
         self._malformed: set[str] = set()
-        self._placements = PlacementHandler(internals, channel.about(PLACEMENT), identity.run_id, lambda: self._carried_out)
+        self._placements = PlacementHandler(
+            internals, channel.about(PLACEMENT), identity.run_id, lambda: self._carried_out, self.registry.running
+        )
         self._watch = Watch(channel, {DRAIN: self.consider, PLACEMENT: self._placements.consider})
         self._let_go = False
         self._drain_ended = monotonic()

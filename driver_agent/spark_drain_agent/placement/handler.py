@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
+from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import Channel, Snapshot, StoreError
 from spark_drain_store.placement_messages import Destination, PlacementRequest, PlacementResponse, PlacementStatus
 from spark_drain_store.placements import Placements, delete_placement_response, read_placement_requests, write_placement_response
@@ -43,13 +44,23 @@ class PlacementHandler:
         ``spark.app.id`` of this run.
     drain_id
         Returns the drain that is carried out, or "": a drain wins.
+    queries
+        Returns the queries that run.
     """
 
-    def __init__(self, internals: SparkInternals, channel: Channel, run_id: str, drain_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        internals: SparkInternals,
+        channel: Channel,
+        run_id: str,
+        drain_id: Callable[[], str],
+        queries: Callable[[], Iterable[StreamingQuery]],
+    ) -> None:
         self._internals = internals
         self._channel = channel
         self._run_id = run_id
         self._drain_id = drain_id
+        self._queries = queries
         self._lock = threading.Lock()
         self._responses = threading.Lock()
         """Held from the look at a response to its write: the latest word stays."""
@@ -121,7 +132,7 @@ class PlacementHandler:
             self._respond(_about(request, PlacementStatus.BAD_REQUEST, why))
             return
         if not is_due(request):
-            caller = Caller(self._respond, lambda: self._unwanted(key), lambda: self._look_at_due(pods, overdue, but=key))
+            caller = Caller(self._respond, lambda: self._unwanted(key), lambda: self._look_at_due(pods, overdue, but=key), self._queries)
             Move(pods, request, pods.pods()[request.executor_id], caller).run()
         if is_due(request) and not self._has_ended(key):
             overdue.end([request])

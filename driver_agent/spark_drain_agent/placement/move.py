@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store.placement_messages import Destination, PlacementRequest, PlacementResponse, PlacementStatus
 
-from spark_drain_agent.clock import monotonic
+from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.placement.first_batch import Cost, FirstBatch
 from spark_drain_agent.placement.overdue import is_due
 from spark_drain_agent.placement.pod_template import bound_template
 from spark_drain_agent.placement.stop import Stop
@@ -26,6 +28,8 @@ __all__ = ["Caller", "Move"]
 _LOOK_SECONDS = 0.2
 _QUIET_SECONDS, _QUIET_LOOKS, _MOST_LOOKS = 1.0, 3, 60
 """Spark looks for missing executors once in spark.kubernetes.allocation.batch.delay, by default 1 s."""
+_IDLE_SECONDS, _BATCH_SECONDS = 1.0, 60.0
+"""How long no query has to do anything, so that its next batch is not waited for; and how long it is waited for at most."""
 
 
 class _GivenUpError(Exception):
@@ -52,11 +56,14 @@ class Caller:
         Returns why the placement is not wanted any more, or "".
     beside
         Called again and again, for what else there is to do.
+    queries
+        Returns the queries that run.
     """
 
     respond: Callable[[PlacementResponse], None]
     unwanted: Callable[[], str]
     beside: Callable[[], None]
+    queries: Callable[[], Iterable[StreamingQuery]]
 
 
 class Move:
@@ -100,6 +107,7 @@ class Move:
         Where the executor is to be ended first, since its time is over, that is left to the caller.
         """
         claims = "".join(f"; {note}" for note in [claims_note(self._pods.confs())] if note)
+        first_batch = FirstBatch(self._caller.queries)
         self._say(f"executor {self._source.executor_id} on {self._source.node} is being replaced{claims}")
         try:
             new = self._restart() if self._forced else self._reserve()
@@ -114,12 +122,12 @@ class Move:
                 f"executor {new.executor_id} runs on {new.node}, but executor {self._source.executor_id} does not end",
             )
             return
-        seconds = monotonic() - self._begun
-        self._end(
-            PlacementStatus.SUCCEEDED,
+        replaced = (
             f"executor {new.executor_id} on {new.node} has replaced executor {self._source.executor_id} on {self._source.node} "
-            f"after {seconds:.1f} s{claims}",
+            f"after {monotonic() - self._begun:.1f} s{claims}"
         )
+        self._say(f"{replaced}; a batch after that is waited for")
+        self._end(PlacementStatus.SUCCEEDED, replaced + self._note(self._await_batch(first_batch)))
 
     # -- the new executor ------------------------------------------------------------------------------------------------------------
 
@@ -286,6 +294,25 @@ class Move:
         while (over := stop.over()) is None:
             self._pause(_LOOK_SECONDS)
         return over
+
+    def _await_batch(self, first_batch: FirstBatch) -> Cost | None:
+        """Return the slowest of the batches that began after the old executor had gone, where they end soon."""
+        since, begun = utc_now(), monotonic()
+        busy = begun
+        while (time_ := monotonic()) - begun < _BATCH_SECONDS and time_ - busy < _IDLE_SECONDS and not self._caller.unwanted():
+            if first_batch.is_expected(since):
+                busy = time_
+            self._pause(_LOOK_SECONDS)
+        return first_batch.slowest(since)
+
+    def _note(self, cost: Cost | None) -> str:
+        if cost is None:
+            return ""
+        self._response = replace(self._response, batch_query=cost.query, first_batch_ms=cost.milliseconds, ordinary_batch_ms=cost.ordinary)
+        return (
+            f"; the first batch of query {cost.query} after that took {cost.milliseconds / 1000:.1f} s, where {cost.ordinary / 1000:.1f} s "
+            "was ordinary"
+        )
 
     # -- the response ----------------------------------------------------------------------------------------------------------------
 

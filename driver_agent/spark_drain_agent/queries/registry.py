@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from pyspark.sql.streaming.query import StreamingQuery
+
 from spark_drain_agent.queries.standing import Past, Standing, forgotten
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
@@ -100,6 +102,10 @@ class QueryRegistry:
     def runs_on(self, location: str | None) -> bool:
         """Return whether a query is running on a checkpoint location."""
         return any(item.location == location and item.query is not None and item.query.isActive for item in self.all())
+
+    def running(self) -> list[StreamingQuery]:
+        """Return the queries that run."""
+        return [item.query for item in self.all() if item.query is not None and item.query.isActive]
 
     def all(self) -> list[TrackedQuery]:
         """Return every query that was not forgotten, also ended ones."""

@@ -24,5 +24,5 @@ REQUEST = PlacementRequest(placement_id="p", created_at=datetime(2026, 11, 24, t
 )
 def test_no_spark_is_asked_for_what_cannot_be_meant(asked: dict[str, Any], told: str) -> None:
     nothing = object()  # every look at it fails, as a pod template that cannot be loaded does
-    handler = PlacementHandler(cast(SparkInternals, nothing), cast(Channel, nothing), "spark-1", str)
+    handler = PlacementHandler(cast(SparkInternals, nothing), cast(Channel, nothing), "spark-1", str, list)
     assert told in handler._refusal(replace(REQUEST, **asked), cast(ExecutorPods, nothing))

@@ -39,12 +39,16 @@ def two(placed: Placed) -> dict[str, str]:
 
 def test_successful_move(placed: Placed, two: dict[str, str]) -> None:
     executor, node = sorted(two.items())[0]
+    placed.batches(2)
     with placed.load():
         response = placed.reaches(placed.request(executor, other(node)), SUCCEEDED)
         after = placed.alone()
     assert (response.source_node, response.node) == (node, other(node))
     assert after == {key: value for key, value in two.items() if key != executor} | {response.new_executor_id: other(node)}
     assert placed.fewest == 2
+    assert response.batch_query == "placed"
+    assert min(response.ordinary_batch_ms, response.first_batch_ms) > 0
+    assert "; the first batch of query placed after that took " in response.message
     placed.check_ledger()
 
 
@@ -63,6 +67,7 @@ def test_an_executor_is_moved_by_kubectl_apply(placed: Placed, two: dict[str, st
     assert status["executor"] == {"id": executor, "nodeName": node}
     new = status["replacement"]["id"]
     assert after == {key: value for key, value in two.items() if key != executor} | {new: other(node)}
+    assert status["firstBatch"].keys() == {"query", "milliseconds", "ordinaryMilliseconds"}
     assert placed.fewest == 2
     assert found["metadata"]["uid"] not in Placements.read(placed.channel).requests
     placed.check_ledger()

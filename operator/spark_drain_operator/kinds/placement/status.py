@@ -32,6 +32,9 @@ class PlacementStatus(Status):
     executor_node: str = ""
     new_executor_id: str = ""
     new_node: str = ""
+    batch_query: str = ""
+    first_batch_ms: int | None = None
+    ordinary_batch_ms: int | None = None
     withdrawal_reason: str = ""
     withdrawal_time: datetime | None = None
 
@@ -40,7 +43,7 @@ class PlacementStatus(Status):
         """Read the status of an object; a new object has an empty one."""
         status = body.get("status") or {}
         request, withdrawal = status.get("request") or {}, status.get("withdrawal") or {}
-        executor, replacement = status.get("executor") or {}, status.get("replacement") or {}
+        executor, replacement, batch = (status.get(name) or {} for name in ("executor", "replacement", "firstBatch"))
         return cls(
             **cls.common(body, now, Phase, _TYPES),
             status_code=status.get("statusCode", ""),
@@ -52,6 +55,9 @@ class PlacementStatus(Status):
             executor_node=executor.get("nodeName", ""),
             new_executor_id=replacement.get("id", ""),
             new_node=replacement.get("nodeName", ""),
+            batch_query=batch.get("query", ""),
+            first_batch_ms=batch.get("milliseconds"),
+            ordinary_batch_ms=batch.get("ordinaryMilliseconds"),
             withdrawal_reason=withdrawal.get("reason", ""),
             withdrawal_time=read_time(withdrawal.get("requestedAt")),
         )
@@ -66,6 +72,7 @@ class PlacementStatus(Status):
             "request": known(uuid=self.request_id, createdAt=self.request_time),
             "executor": known(id=self.executor_id, nodeName=self.executor_node),
             "replacement": known(id=self.new_executor_id, nodeName=self.new_node),
+            "firstBatch": known(query=self.batch_query, milliseconds=self.first_batch_ms, ordinaryMilliseconds=self.ordinary_batch_ms),
             "withdrawal": known(reason=self.withdrawal_reason, requestedAt=self.withdrawal_time),
         }
         return {name: value for name, value in status.items() if value not in (None, "", {}, [])}

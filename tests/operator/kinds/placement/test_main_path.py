@@ -25,7 +25,8 @@ def test_an_executor_is_moved(running: PlacementWorld) -> None:
     assert running.await_phase("Queued")["status"]["statusCode"] == "ACCEPTED"
     agent.respond(uid, PlacementStatus.IN_PROGRESS, "waiting for executor 3", source_node="node-1", new_executor_id="3")
     assert running.await_phase("Moving")["status"]["replacement"] == {"id": "3"}
-    agent.respond(uid, PlacementStatus.SUCCEEDED, "executor 3 on node-2 has replaced executor 1 on node-1", node="node-2")
+    batches = {"batch_query": "clicks", "first_batch_ms": 2**40, "ordinary_batch_ms": 1200}
+    agent.respond(uid, PlacementStatus.SUCCEEDED, "executor 3 on node-2 has replaced executor 1 on node-1", node="node-2", **batches)
     body = running.await_phase("Succeeded")
     status = body["status"]
     assert {item["type"]: item["status"] for item in status["conditions"]} == {
@@ -40,6 +41,7 @@ def test_an_executor_is_moved(running: PlacementWorld) -> None:
     assert status["message"] == "executor 3 on node-2 has replaced executor 1 on node-1"
     assert status["executor"] == {"id": "1", "nodeName": "node-1"}
     assert status["replacement"] == {"id": "3", "nodeName": "node-2"}
+    assert status["firstBatch"] == {"query": "clicks", "milliseconds": 2**31 - 1, "ordinaryMilliseconds": 1200}
     assert status["statusCode"] == "SUCCEEDED"
     assert status["run"] == {"id": "spark-one"}
     eventually(lambda: not running.placement()["metadata"].get("finalizers"), what="the finalizer is gone")

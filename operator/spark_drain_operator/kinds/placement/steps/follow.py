@@ -13,6 +13,8 @@ from spark_drain_operator.kinds.placement.reasons import ConditionType, Phase, R
 
 __all__ = ["run", "see"]
 
+_MOST_MS = 2**31 - 1
+
 
 def see(placement: PlacementPass, response: PlacementResponse) -> None:
     """Copy what the agent has answered into the status, cut to what the schema takes."""
@@ -20,6 +22,10 @@ def see(placement: PlacementPass, response: PlacementResponse) -> None:
     status.executor_node = response.source_node[:253] or status.executor_node
     status.new_executor_id = response.new_executor_id[:63] or status.new_executor_id
     status.new_node = response.node[:253] or status.new_node
+    if response.first_batch_ms is not None and response.ordinary_batch_ms is not None:
+        status.batch_query = response.batch_query[:253]
+        status.first_batch_ms = min(max(0, response.first_batch_ms), _MOST_MS)
+        status.ordinary_batch_ms = min(max(0, response.ordinary_batch_ms), _MOST_MS)
     status.set(ConditionType.ACKNOWLEDGED, "True", Reason.AGENT_ANSWERED, message_of(Reason.AGENT_ANSWERED, run=response.run_id))
 
 
