@@ -131,16 +131,11 @@ class PlacementHandler:
         if why:
             self._respond(_about(request, PlacementStatus.BAD_REQUEST, why))
             return
-        if not is_due(request):
-            caller = Caller(self._respond, lambda: self._unwanted(key), lambda: self._look_at_due(pods, overdue, but=key), self._queries)
-            Move(pods, request, pods.pods()[request.executor_id], caller).run()
-        if is_due(request) and not self._has_ended(key):
+        caller = Caller(self._respond, lambda: self._unwanted(key), lambda: self._look_at_due(pods, overdue, but=key), self._queries)
+        answered = not is_due(request) and Move(pods, request, pods.pods()[request.executor_id], caller).run()
+        if not answered:
             overdue.end([request])
             self._await_end(key, pods, overdue)
-
-    def _has_ended(self, key: str) -> bool:
-        response = Placements.read(self._channel).responses.get(key)
-        return response is not None and response.status.finished
 
     def _await_end(self, key: str, pods: ExecutorPods, overdue: Overdue) -> None:
         while key in overdue:
@@ -151,10 +146,12 @@ class PlacementHandler:
         """End the executors whose time is over, also of placements that wait for another one."""
         try:
             overdue.look()
-            due = [self._requests[key] for key in self._unanswered() if key in self._requests and key != but and key not in overdue]
-            overdue.end([request for request in due if is_due(request) and not self._refusal(request, pods)])
+            others = [request for key, request in self._requests.items() if key not in self._answered and key != but and key not in overdue]
+            overdue.end([request for request in others if is_due(request) and not self._refusal(request, pods)])
         except JavaError as error:
             LOG.warning("executors whose time is over are looked at again: %s", in_words(error))
+        except Exception:
+            LOG.exception("executors whose time is over are looked at again: unexpected error")
 
     def _fail(self, key: str, why: str) -> None:
         """Answer all the same: whoever asked waits for it."""

@@ -14,6 +14,7 @@ from spark_drain_store.placement_messages import Destination, PlacementRequest, 
 
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.milestones import LOG, reached
+from spark_drain_agent.placement.blocks import blocks_note
 from spark_drain_agent.placement.first_batch import Cost, FirstBatch
 from spark_drain_agent.placement.overdue import is_due
 from spark_drain_agent.placement.pod_template import bound_template
@@ -101,33 +102,41 @@ class Move:
             source_node=source.node,
         )
 
-    def run(self) -> None:
+    def run(self) -> bool:
         """Replace the executor, or leave everything as it was; the response says which.
 
-        Where the executor is to be ended first, since its time is over, that is left to the caller.
+        Returns
+        -------
+        bool
+            False where there is no answer yet: the executor's time was over before a new one was there, and it is to be ended.
         """
-        claims = "".join(f"; {note}" for note in [claims_note(self._pods.confs())] if note)
+        confs = self._pods.confs()
+        claims = "".join(f"; {note}" for note in [claims_note(confs)] if note)
         first_batch = FirstBatch(self._caller.queries)
-        self._say(f"executor {self._source.executor_id} on {self._source.node} is being replaced{claims}")
+        blocks = blocks_note(confs, forced=self._forced)
+        self._say(f"executor {self._source.executor_id} on {self._source.node} is being replaced; {blocks}{claims}")
         try:
             new = self._restart() if self._forced else self._reserve()
+        except _DueError:
+            return False
         except _GivenUpError as given_up:
             self._end(PlacementStatus.FAILED, str(given_up))
-            return
-        except _DueError:
-            return
+        else:
+            self._end(*self._replaced_by(new, first_batch, claims))
+        return True
+
+    def _replaced_by(self, new: ExecutorPod, first_batch: FirstBatch, claims: str) -> tuple[PlacementStatus, str]:
+        old = self._source
         if not self._forced and not self._stop(new):
-            self._end(
-                PlacementStatus.FAILED,
-                f"executor {new.executor_id} runs on {new.node}, but executor {self._source.executor_id} does not end",
-            )
-            return
+            return PlacementStatus.FAILED, f"executor {new.executor_id} runs on {new.node}, but executor {old.executor_id} does not end"
+        seconds = monotonic() - self._begun
         replaced = (
-            f"executor {new.executor_id} on {new.node} has replaced executor {self._source.executor_id} on {self._source.node} "
-            f"after {monotonic() - self._begun:.1f} s{claims}"
+            f"executor {new.executor_id} on {new.node} has replaced executor {old.executor_id} on {old.node} after {seconds:.1f} s{claims}"
         )
-        self._say(f"{replaced}; a batch after that is waited for")
-        self._end(PlacementStatus.SUCCEEDED, replaced + self._note(self._await_batch(first_batch)))
+        if self._request.decommission_at is None:  # else there is no time to lose for those that wait
+            self._say(f"{replaced}; a batch after that is waited for")
+            replaced += self._note(self._await_batch(first_batch))
+        return PlacementStatus.SUCCEEDED, replaced
 
     # -- the new executor ------------------------------------------------------------------------------------------------------------
 

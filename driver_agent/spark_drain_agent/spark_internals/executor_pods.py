@@ -26,6 +26,7 @@ _BACKEND = "KubernetesClusterSchedulerBackend"
 _ALLOCATOR = "org.apache.spark.scheduler.cluster.k8s.ExecutorPodsAllocator"
 _TEMPLATE_CONF = "spark.kubernetes.executor.podTemplateFile"
 _CONTAINER_CONF = "spark.kubernetes.executor.podTemplateContainerName"
+_CONFS = ("spark.kubernetes.", "spark.decommission.", "spark.storage.decommission.")
 _SELECTOR_CONFS = ("spark.kubernetes.node.selector.", "spark.kubernetes.executor.node.selector.")
 
 
@@ -175,9 +176,9 @@ class ExecutorPods:
             self._conf.set(_TEMPLATE_CONF, str(path))
 
     def confs(self) -> Mapping[str, str]:
-        """Return what the live SparkConf has of Kubernetes."""
+        """Return what the live SparkConf has of Kubernetes and of decommissioning."""
         entries = ((str(entry._1()), str(entry._2())) for entry in self._conf.getAll())
-        return {name: value for name, value in entries if name.startswith("spark.kubernetes.")}
+        return {name: value for name, value in entries if name.startswith(_CONFS)}
 
     def node_selector(self) -> Mapping[str, str]:
         """Return the labels that the application's own conf wants of the nodes of executors."""

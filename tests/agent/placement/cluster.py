@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,6 +34,8 @@ __all__ = ["APPLICATION", "Placed", "other", "placed_on_three_nodes"]
 
 APPLICATION = "app"
 _SAMPLE_SECONDS = 0.2
+_NOBODY = "4711"
+"""No executor: who asks for it is told which there are."""
 
 
 class InCluster(Drains):
@@ -83,6 +86,19 @@ class Placed:
             return running if len(running) == len(pods) == count else None
 
         return eventually(look, f"{count} executors and no other pod", alive=self.driver)
+
+    def settled(self, count: int = 2) -> dict[str, str]:
+        """Wait until these are also all that have registered with the driver, and return their nodes."""
+
+        def look() -> dict[str, str] | None:
+            alone = self.alone(count)
+            return alone if self._registered() == alone.keys() else None
+
+        return eventually(look, f"{count} executors that have registered", alive=self.driver)
+
+    def _registered(self) -> set[str]:
+        refused = self.reaches(self.request(_NOBODY, "LAST_SEEN"), PlacementStatus.BAD_REQUEST)
+        return set(re.findall(r"\d+", refused.message.rpartition(": there are ")[2]))
 
     def request(self, executor_id: str, destination: str, **options: Any) -> str:
         """Request a placement; returns its id."""
@@ -219,17 +235,17 @@ def other(node: str) -> str:
 
 
 @contextmanager
-def placed_on_three_nodes(server: ApiServer, folder: Path, **confs: str) -> Iterator[Placed]:
+def placed_on_three_nodes(server: ApiServer, folder: Path, *, program: str = "placed.py", **confs: str) -> Iterator[Placed]:
     """Run an application with two executors on nodes of its own."""
     with (
         process_nodes(server, _three_nodes(), folder) as nodes,
-        _placed_application(server, nodes, folder / "base", **confs) as application,
+        _placed_application(server, nodes, folder / "base", program, **confs) as application,
     ):
         yield application
 
 
 @contextmanager
-def _placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **confs: str) -> Iterator[Placed]:
+def _placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, program: str, **confs: str) -> Iterator[Placed]:
     """Run an application with two executors, in a namespace of its own."""
     base.mkdir()
     namespace = f"placed-{uuid.uuid4().hex[:8]}"
@@ -256,7 +272,7 @@ def _placed_application(server: ApiServer, nodes: ProcessNodes, base: Path, **co
     def start() -> Driver:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KUBECONFIG", str(kubeconfig))
-            return Driver("placed.py", base, store=InCluster(server, namespace), confs=settings | confs)
+            return Driver(program, base, store=InCluster(server, namespace), confs=settings | confs)
 
     placed = Placed(server, nodes, namespace, base, start)
     try:

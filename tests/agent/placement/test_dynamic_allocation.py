@@ -40,7 +40,7 @@ def two(placed: Placed) -> dict[str, str]:
     """As many executors as the minimum, for longer than an idle one is kept; returns the node of each."""
     placed.alone()
     time.sleep(IDLE_SECONDS + 1)
-    return placed.alone()
+    return placed.settled()
 
 
 @contextmanager

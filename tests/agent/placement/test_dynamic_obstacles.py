@@ -26,7 +26,7 @@ def placed(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def two(placed: Placed) -> dict[str, str]:
-    return placed.alone()
+    return placed.settled()
 
 
 class TestDestinations(test_move.TestDestinations):
