@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from spark_drain_store import StoreError
-from spark_drain_store.kube_client import ApiError, ApiUnavailableError
+from spark_drain_store.kube_client import ApiUnavailableError
 
 from spark_drain_operator.kinds.drain.orphans import remove_orphans
 from spark_drain_operator.periodic import Periodic
@@ -14,7 +13,7 @@ from spark_drain_operator.storage import Cluster
 
 __all__ = ["orphans"]
 
-_SECONDS, _AFTER_A_FAILURE = 3600.0, 15.0
+_SECONDS, _AFTER_A_REFUSAL, _AFTER_A_FAILURE = 3600.0, 600.0, 15.0
 
 _log = logging.getLogger(__name__)
 
@@ -24,10 +23,9 @@ def orphans(cluster: Cluster, namespaces: Callable[[], Iterable[str]]) -> Period
 
     def look() -> float:
         try:
-            remove_orphans(cluster, namespaces())
-        except (ApiError, ApiUnavailableError, StoreError) as error:
+            return _SECONDS if remove_orphans(cluster, namespaces()) else _AFTER_A_REFUSAL
+        except ApiUnavailableError as error:
             _log.warning("requests could not be looked through: %s; again in %g s", error, _AFTER_A_FAILURE)
             return _AFTER_A_FAILURE
-        return _SECONDS
 
     return Periodic("orphans", look)

@@ -15,6 +15,7 @@ __all__ = [
     "APPLICATION_UNREADABLE",
     "CONFIG_MAPS_OF_ANOTHER",
     "check_values",
+    "is_name",
     "optional_seconds",
     "read_reference",
     "unreadable_spec",
@@ -33,9 +34,14 @@ _UNSUPPORTED = (
 )
 
 _NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_LONGEST, _LONGEST_LABEL = 220, 63
+_LONGEST_NAME, _LONGEST, _LONGEST_LABEL = 253, 220, 63
 """Pods are found by a label with the name of their SparkApplication, and labels have at most 63 characters."""
 _SHOWN = 80
+
+
+def is_name(text: str) -> bool:
+    """Return whether an object can have such a name."""
+    return len(text) <= _LONGEST_NAME and re.fullmatch(_NAME, text) is not None
 
 
 def read_reference(spec: Mapping[str, Any]) -> ApplicationRef:
