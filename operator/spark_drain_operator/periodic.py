@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 __all__ = ["Periodic"]
+
+_AFTER_A_DEFECT = 30.0
+
+_log = logging.getLogger(__name__)
 
 
 class Periodic:
@@ -16,7 +21,7 @@ class Periodic:
     name
         Of the thread.
     work
-        Returns after how many seconds it is to be called again; raises nothing.
+        Returns after how many seconds it is to be called again. What it raises is a defect, and ends nothing.
     first
         Seconds until the first call.
     """
@@ -48,4 +53,8 @@ class Periodic:
             self._wake.clear()
             if self._over:
                 return
-            wait = self._work()
+            try:
+                wait = self._work()
+            except Exception:
+                _log.exception("%s: defect in the operator; again in %g s", self._thread.name, _AFTER_A_DEFECT)
+                wait = _AFTER_A_DEFECT

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable
 
+import pytest
+from spark_drain_operator import periodic
 from spark_drain_operator.periodic import Periodic
 
 
@@ -45,3 +47,18 @@ def test_it_ends_while_it_waits() -> None:
     thread.stop()
     thread._thread.join(10)
     assert not thread._thread.is_alive()
+
+
+def test_a_defect_does_not_end_it(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(periodic, "_AFTER_A_DEFECT", 0.01)
+    work, twice = counting(2)
+
+    def failing() -> float:
+        work()
+        raise KeyError("metadata")
+
+    thread = Periodic("failing", failing)
+    thread.start()
+    assert twice.wait(10)
+    thread.stop()
+    assert "failing: defect in the operator" in caplog.text
