@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
+import threading
 import time as machine
+from collections import deque
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -11,32 +14,47 @@ __all__ = ["SERVER", "ServerClock", "exactly_now", "format_time", "later", "now"
 
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 _NEGLIGIBLE_SECONDS = 1.0
+_ANSWERS, _APART_SECONDS = 31, 1.0
+"""How many answers are remembered, and how far apart: a burst of them is of one server."""
 
 _log = logging.getLogger(__name__)
 
 
 class ServerClock:
-    """How far the API server's clock, which stamps what it stores, is ahead of this machine's.
+    """The API server's clock, which stamps what it stores, as its answers tell it; this machine's until the first one.
 
     An answer's Date has whole seconds, and was written at some time between question and answer: each answer says between which bounds
-    the difference is. It is left as it is while it is between them, and moves no farther than to the nearest.
+    that clock is. It is left as it is while it is between those of the median of the last answers, and moves no farther than to the
+    nearest: of several API servers one may be wrong. In between goes this machine's steady clock, which nobody sets.
     """
 
     def __init__(self) -> None:
-        self.ahead = 0.0
-        """Seconds; 0 while the two agree."""
+        self._lock = threading.Lock()
+        self._answers: deque[tuple[float, float]] = deque(maxlen=_ANSWERS)
+        self._last = -math.inf
+        self._since = machine.time() - machine.monotonic()
+
+    def now(self) -> float:
+        """Return the seconds since the epoch."""
+        return machine.monotonic() + self._since
 
     def tell(self, date: str, asked: float, answered: float) -> None:
-        """Take note of an answer; see `spark_drain_store.kube_client.KubeClient.dated`."""
+        """Take note of an answer, one a second; see `spark_drain_store.kube_client.KubeClient.dated`."""
         try:
             server = parsedate_to_datetime(date).timestamp()
         except (ValueError, TypeError, OverflowError):
             return
-        least, most = server - answered, server + 1.0 - asked
-        if least - _NEGLIGIBLE_SECONDS <= self.ahead <= most + _NEGLIGIBLE_SECONDS or least > most:
-            return
-        self.ahead = min(max(self.ahead, least), most)
-        _log.warning("the API server's clock is %+.0f s from this machine's: its times are what counts", self.ahead)
+        with self._lock:
+            if answered < self._last + _APART_SECONDS:
+                return
+            self._last = answered
+            self._answers.append((server - answered, server + 1.0 - asked))
+            ordered, middle = sorted(self._answers, key=sum), len(self._answers) // 2
+            least, most = ordered[~middle][0], ordered[middle][1]
+            if least - _NEGLIGIBLE_SECONDS <= self._since <= most + _NEGLIGIBLE_SECONDS:
+                return
+            self._since = min(max(self._since, least), most)
+        _log.warning("the API server's clock is %+.0f s from this machine's: its times are what counts", self.now() - machine.time())
 
 
 SERVER = ServerClock()
@@ -50,7 +68,7 @@ def now() -> datetime:
 
 def exactly_now() -> datetime:
     """Return the present time in UTC."""
-    return datetime.fromtimestamp(machine.time() + SERVER.ahead, UTC)
+    return datetime.fromtimestamp(SERVER.now(), UTC)
 
 
 def format_time(time: datetime) -> str:

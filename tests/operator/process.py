@@ -27,6 +27,10 @@ class OperatorProcess:
         """Have it run on a machine whose clock is that much ahead."""
         self._command[1:3] = [str(Path(__file__).with_name("shifted.py")), str(seconds)]
 
+    def shift_one_server(self, seconds: float) -> None:
+        """Have it talk to three API servers, of which one has a clock that is much ahead."""
+        self._command[1:3] = [str(Path(__file__).with_name("one_is_wrong.py")), str(seconds)]
+
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from spark_drain_store import kube_client
-from spark_drain_store.kube_client import AnswerTooLargeError, ApiUnavailableError, KubeClient, objects_path
+from spark_drain_store.kube_client import AnswerTooLargeError, ApiError, ApiUnavailableError, KubeClient, objects_path
 
 
 @pytest.mark.parametrize(
@@ -73,3 +75,40 @@ def test_an_answer_without_an_end_is_given_up(
     configuration.host = endless
     with pytest.raises(error, match=why):
         KubeClient(configuration).request("GET", objects_path("v1", "ns", "pods"))
+
+
+DATED: list[tuple[int, bytes, bool]] = [
+    (200, b'{"apiVersion": "v1", "kind": "PodList"}', True),
+    (200, b'{"status": "ok"}', False),
+    (404, b"404 page not found", False),
+    (503, b'{"message": "no healthy upstream"}', False),
+]
+
+
+@pytest.mark.parametrize(("status", "text", "dated"), DATED)
+def test_only_the_api_server_tells_the_time(status: int, text: bytes, dated: bool) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    from kubernetes import client
+
+    configuration, told = client.Configuration(), []
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        configuration.host = f"http://127.0.0.1:{server.server_port}"
+        api = KubeClient(configuration)
+        api.dated = lambda *answer: told.append(answer)
+        with suppress(ApiError, ApiUnavailableError):
+            api.request("GET", objects_path("v1", "ns", "pods"))
+        api.close()
+        thread.join()
+    assert len(told) == dated
+    assert all(date.endswith("GMT") and asked <= answered for date, asked, answered in told)
