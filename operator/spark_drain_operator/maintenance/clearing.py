@@ -59,7 +59,7 @@ def marks_of(body: Mapping[str, Any], settings: NodeSettings) -> dict[str, tuple
     return found
 
 
-def clearing_of(body: Mapping[str, Any], settings: NodeSettings, first_seen: Callable[[str], datetime]) -> Clearing | None:
+def clearing_of(body: Mapping[str, Any], settings: NodeSettings, first_seen: Callable[[str], datetime], time: datetime) -> Clearing | None:
     """Return the intent that a node tells, None where it tells none; of several marks the one that leaves the least time.
 
     Parameters
@@ -69,10 +69,15 @@ def clearing_of(body: Mapping[str, Any], settings: NodeSettings, first_seen: Cal
     settings
         Which taints, and how long a node has.
     first_seen
-        Returns since when a mark is known that does not say it itself.
+        Returns since when a mark is known that does not say it itself, or says a time that is to come, of another clock.
+    time
+        Present time.
     """
     metadata = body["metadata"]
-    times = {name: (stated or first_seen(name), seconds) for name, (stated, seconds) in marks_of(body, settings).items()}
+    times = {
+        name: (stated if stated is not None and stated <= time else first_seen(name), seconds)
+        for name, (stated, seconds) in marks_of(body, settings).items()
+    }
     if not times:
         return None
     why, until = min(((name, later(since, seconds)) for name, (since, seconds) in times.items()), key=lambda item: item[1])

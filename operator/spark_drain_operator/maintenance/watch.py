@@ -86,7 +86,8 @@ class NodeWatch:
         bodies = self._cluster.cache.together("nodes", "", "")
         if bodies is None:  # the watch does not run yet, or not any more: what is marked now is not known
             return True
-        nodes = [found for body in bodies if (found := clearing_of(body, self._settings, self._first_seen(body))) is not None]
+        wanted = (clearing_of(body, self._settings, self._first_seen(body), now()) for body in bodies)
+        nodes = [found for found in wanted if found is not None]
         self._marks = {body["metadata"]["uid"]: marks_of(body, self._settings) for body in bodies}
         self._seen = {key: seen for key, seen in self._seen.items() if key[0] in self._marks}
         self._begun = {}
@@ -105,7 +106,8 @@ class NodeWatch:
                 self._begun = {node: since for since, node in sorted(noted)}
             before = self._begun.get(uid)
             seconds = self._settings.taints.get(mark, self._settings.cordon_seconds)
-            known = before if before is not None and later(before, seconds) > now() else now()
+            # One that is to come is of another clock, or whoever may create drains has made it up.
+            known = before if before is not None and before <= now() < later(before, seconds) else now()
             return self._seen.setdefault((uid, mark), known)
 
         return first_seen

@@ -29,6 +29,6 @@ def cordon(world: World, node: str, *, on: bool = True) -> None:
     world.client.request("PATCH", f"/api/v1/nodes/{node}", body={"spec": {"unschedulable": on}}, content_type=MERGE_PATCH)
 
 
-def taint(world: World, node: str, key: str) -> None:
-    taints = [{"key": key, "effect": "NoSchedule"}]
+def taint(world: World, node: str, key: str, **fields: str) -> None:
+    taints = [{"key": key, "effect": "NoSchedule", **fields}]
     world.client.request("PATCH", f"/api/v1/nodes/{node}", body={"spec": {"taints": taints}}, content_type=MERGE_PATCH)

@@ -23,6 +23,7 @@ SCALED_DOWN = {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule", 
         pytest.param({"taints": [GOING]}, "example.com/going", 0, 120, id="tainted"),
         pytest.param({"taints": [GOING_SINCE]}, "example.com/going", -60, 60, id="tainted a minute ago"),
         pytest.param({"taints": [{**GOING, "timeAdded": "soon"}]}, "example.com/going", 0, 120, id="a time that is none"),
+        pytest.param({"taints": [{**GOING, "timeAdded": "2026-11-25T13:00:00Z"}]}, "example.com/going", 0, 120, id="a time to come"),
         pytest.param({"taints": [SCALED_DOWN]}, SCALED_DOWN["key"], -30, 30, id="cluster-autoscaler's value is the time"),
         pytest.param({"taints": [{**SCALED_DOWN, "value": "7"}]}, SCALED_DOWN["key"], 0, 60, id="a value that is no time of today"),
         pytest.param({"taints": [{**GOING, "value": "1795607970"}]}, "example.com/going", 0, 120, id="other taints' values are none"),
@@ -31,7 +32,7 @@ SCALED_DOWN = {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule", 
     ],
 )
 def test_what_a_node_tells(spec: dict[str, Any], why: str, since: int, seconds: int) -> None:
-    found = clearing_of({"metadata": {"name": "n", "uid": "u"}, "spec": spec}, SETTINGS, lambda _: SEEN)
+    found = clearing_of({"metadata": {"name": "n", "uid": "u"}, "spec": spec}, SETTINGS, lambda _: SEEN, SEEN)
     assert found is not None
     assert (found.node, found.uid, found.why) == ("n", "u", why)
     assert found.since == SEEN + timedelta(seconds=since)
@@ -44,4 +45,4 @@ def test_what_a_node_tells(spec: dict[str, Any], why: str, since: int, seconds: 
     [{}, {"unschedulable": False}, {"taints": [CORDONED]}, {"taints": [{"key": "example.com/other", "effect": "NoExecute"}]}],
 )
 def test_what_is_no_mark(spec: dict[str, Any]) -> None:
-    assert clearing_of({"metadata": {"name": "n", "uid": "u"}, "spec": spec}, SETTINGS, lambda _: SEEN) is None
+    assert clearing_of({"metadata": {"name": "n", "uid": "u"}, "spec": spec}, SETTINGS, lambda _: SEEN, SEEN) is None

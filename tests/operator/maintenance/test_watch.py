@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from spark_drain_operator.maintenance.objects import SINCE
+from spark_drain_operator.maintenance.objects import NODE_LABEL, SINCE
 from spark_drain_store.placement_messages import PlacementStatus
 
 from tests.operator.conftest import World
@@ -14,7 +14,7 @@ from tests.operator.maintenance.conftest import TAINT, cordon, taint
 from tests.operator.maintenance.test_evacuate import drains
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import BackgroundKubeflow
-from tests.support.apiserver import PLACEMENTS, listed
+from tests.support.apiserver import DRAINS, PLACEMENTS, drain_body, listed
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
@@ -136,6 +136,30 @@ def test_an_operator_that_was_killed_goes_on(watching: World, node: str) -> None
     move_executor(watching, first["metadata"]["name"], "1")
     assert "done: executor 1 was replaced" in said(watching, "EvacuationSucceeded")
     assert sum(reason == "EvacuationStarted" for reason, _ in story(watching)) == 2
+
+
+LATER = "2999-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(("time_added", "noted"), [(LATER, ""), ("", LATER)], ids=["of another clock", "made up by a tenant"])
+def test_a_clearing_that_is_to_begin_later_has_begun(watching: World, node: str, time_added: str, noted: str) -> None:
+    """Else what has failed would be tried anew at each look."""
+    opted_in(watching, node, role="executor", executors=1)
+    if noted:
+        uid = watching.client.request("GET", f"/api/v1/nodes/{node}")["metadata"]["uid"]
+        metadata = {"name": "noted", "labels": {NODE_LABEL: uid}, "annotations": {SINCE: noted}}
+        drain = drain_body(applicationRef={**drain_body()["spec"]["applicationRef"], "name": "none"})
+        watching.client.request("POST", DRAINS.format(watching.namespace), body=drain | {"metadata": metadata})
+    taint(watching, node, TAINT, **({"timeAdded": time_added} if time_added else {}))
+    watching.operator.start()
+    made = eventually(lambda: next(iter(placements(watching)), None), what="the placement")
+    agent = placement_agent(watching)
+    eventually(lambda: made["metadata"]["uid"] in agent.placements().requests, what="the agent is asked")
+    agent.respond(made["metadata"]["uid"], PlacementStatus.FAILED, "there is no room")
+    said(watching, "EvacuationFailed")
+    await_looks(watching, 3)
+    assert len(placements(watching)) == 1
+    assert made["metadata"]["annotations"][SINCE] < LATER
 
 
 def test_nothing_is_begun_for_a_node_that_was_uncordoned(watching: World, node: str) -> None:
