@@ -12,14 +12,11 @@ from spark_drain_store.configmap import MANAGED_BY, ConfigMapStore
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, collection_path, objects_path
 from spark_drain_store.topics import DRAIN, TopicStore, of_topic
 
-from spark_drain_operator.storage.lists import objects_of
+from spark_drain_operator.storage.lists import LARGE_PAGE, objects_of
 from spark_drain_operator.storage.results import COMPONENT_LABEL, RESULT
 from spark_drain_operator.storage.watch_cache import Collection, WatchCache
 
 __all__ = ["CONFIG_MAPS", "Channels", "Owners"]
-
-
-_PAGE = 20  # each may have a megabyte
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class Channels:
     def all_requests(self, namespace: str) -> Iterator[tuple[str, TopicStore, Snapshot]]:
         """Yield the namespace of each application, the store of its requests, and the drain notifications in it, as they are now."""
         suffix = config_map_names("")[0].rpartition("--")[2]
-        for body in objects_of(self._client, collection_path("v1", namespace, "configmaps"), CONFIG_MAPS.query, page=_PAGE):
+        for body in objects_of(self._client, collection_path("v1", namespace, "configmaps"), CONFIG_MAPS.query, page=LARGE_PAGE):
             metadata = body["metadata"]
             if metadata["name"].endswith(f"-{suffix}"):
                 store = ConfigMapStore(self._client, metadata["namespace"], metadata["name"])

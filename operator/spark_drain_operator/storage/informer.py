@@ -6,19 +6,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient, WatchStream, collection_path
 
 from spark_drain_operator.periodic import Periodic
-from spark_drain_operator.storage.lists import METADATA_ONLY
+from spark_drain_operator.storage.lists import LARGE_PAGE, METADATA_ONLY, pages_of
 from spark_drain_operator.storage.versions import number_of
 from spark_drain_operator.storage.watch_cache import Collection, WatchCache
 
 __all__ = ["Informer"]
 
-_PAGE = "20"
-"""Each may have a megabyte and more, and only one page is in memory."""
 _WATCH_SECONDS, _QUIET_SECONDS = 120.0, 75.0
 """The API server tells its version every minute; where nothing comes, the connection may be dead."""
 _AGAIN_SECONDS, _AWAY_SECONDS, _REFUSED_SECONDS = 1.0, 4.0, 15.0
@@ -109,16 +108,13 @@ class Informer:
         return self._client.request("GET", self._path, query={"limit": "1"}, accept=METADATA_ONLY)
 
     def _list(self) -> None:
-        plural, query = self._collection.plural, {**self._collection.query, "limit": _PAGE}
-        listed: set[tuple[str, str]] = set()
-
-        def ask() -> dict[str, Any]:
-            return self._client.request("GET", self._path, query=query)
-
-        page = self._cache.versions.checked(plural, ask)
+        plural, listed = self._collection.plural, set[tuple[str, str]]()
+        pages = pages_of(self._client, self._path, self._collection.query, page=LARGE_PAGE)
+        page: dict[str, Any] | None = self._cache.versions.checked(plural, partial(next, pages))
+        assert page is not None
         version = str(page["metadata"]["resourceVersion"])
-        while True:
-            for body in page.get("items") or []:
+        while page is not None:
+            for body in page.pop("items", None) or []:
                 # Items of a list have neither, and the cache answers as the API server does.
                 body.setdefault("apiVersion", page["apiVersion"])
                 body.setdefault("kind", str(page["kind"]).removesuffix("List"))
@@ -128,11 +124,7 @@ class Informer:
                     self._cache.versions.lost(f"{self._path}/{name} is older than what was known of it")
                 if self._cache.put(plural, body):
                     self._changed(body)
-            following = page["metadata"].get("continue")
-            if not following:
-                break
-            query["continue"] = following
-            page = ask()
+            page = next(pages, None)
         for body in self._cache.keep_only(plural, self._namespace, listed, number_of(version)):
             self._changed(body)
         self._version = version

@@ -181,12 +181,13 @@ def test_what_is_not_served_has_to_be_asked_for(api_server: ApiServer, namespace
         assert things.cache.together("things", namespace, "") is None
 
 
-def test_large_objects_are_listed_page_by_page(api_server: ApiServer, namespace: str) -> None:
+@pytest.mark.parametrize(("count", "character"), [(70, "x"), (12, "<")], ids=["many", "written as \\u003c"])
+def test_large_objects_are_listed_page_by_page(api_server: ApiServer, namespace: str, count: int, character: str) -> None:
     """A list of all of them is longer than an answer may be, and would be asked for again and again."""
-    names = {f"large-{number}" for number in range(70)}
+    names = {f"large-{number}" for number in range(count)}
     with kept(api_server, namespace) as maps:
         for name in sorted(names):
-            maps.create(name, a="x" * 1_000_000)
+            maps.create(name, a=character * 1_000_000)
         maps.informer.start()
         eventually(lambda: set(maps.told) == names, "all are told", 30)
         eventually(lambda: maps.gone("none"), "the watch runs")
