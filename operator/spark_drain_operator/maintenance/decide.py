@@ -33,6 +33,8 @@ class Attempt:
         Of the node that the pod was to leave.
     since
         Since when the node was to be cleared, where that was noted.
+    number
+        Of the attempt, from 1; 0 where its name tells none.
     earlier
         Whether it had ended before the clearing of the node began, and what was in the way may be gone since.
     """
@@ -48,6 +50,7 @@ class Attempt:
     completion_time: datetime | None = None
     node_uid: str = ""
     since: datetime | None = None
+    number: int = 0
     earlier: bool = False
 
     @property
@@ -116,8 +119,8 @@ def decide(
     late
         Uids of nodes whose time is over: nothing is begun for them.
     urgent
-        Uids of nodes that have so little time that ``at_once`` does not hold for them; executors that were tried in vain are tried once
-        more, since such an attempt ends with their decommissioning.
+        Uids of nodes that have so little time that ``at_once`` does not hold for them; what was tried in vain is tried once more, since
+        such an attempt ends with an executor's decommissioning or a stop in mid-batch.
     """
     known = list(attempts)
     there = {(pod.namespace, pod.application, pod.uid) for pod in pods}
@@ -153,13 +156,13 @@ def decide(
             stuck.append(pod)
         elif pod.terminating or any(not item.finished or item.succeeded for item in tried):
             waiting = True
-        elif len(tried) >= ATTEMPTS + (pod.role is Role.EXECUTOR and pod.node_uid in urgent):
+        elif len(tried) >= ATTEMPTS + (pod.node_uid in urgent):
             stuck.append(pod)
         elif any(item.completion_time is not None and now < later(item.completion_time, _RETRY_SECONDS) for item in tried):
             waiting = True
         elif application in busy or len(busy) < at_once or pod.node_uid in urgent:
             busy.add(application)
-            start.append((pod, len(own) + 1))
+            start.append((pod, max([len(own), *(item.number for item in own)]) + 1))  # those before may have been deleted
         else:
             waiting = True
     return Decision(tuple(start), tuple(left_alone), tuple(came_back), tuple(stuck), over=not start and not waiting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -24,6 +25,7 @@ SINCE = f"{GROUP}/evacuated-since"
 """Annotation: since when the node was to be cleared, for an operator that is started again."""
 _SHORT, _KEPT_SECONDS, _LONGEST = 10, 86_400, 86_400
 _EXPIRATION_SECONDS = 300
+_NUMBER = re.compile(r"[0-9]{1,4}")
 _MARGIN_SECONDS = 60
 """What the pods of a driver that is stopped in mid-batch, or an executor that is decommissioned, may take to end."""
 
@@ -96,4 +98,5 @@ def attempt_of(resource: Resource, body: Mapping[str, Any]) -> Attempt:
         completion_time=read_time(status.get("completionTime")),
         node_uid=labels.get(NODE_LABEL, ""),
         since=read_time(annotations.get(SINCE)),
+        number=int(number) if _NUMBER.fullmatch(number := metadata["name"].rpartition("-")[2]) else 0,
     )

@@ -23,6 +23,7 @@ from spark_drain_operator.storage.watch_cache import Collection
 __all__ = ["NodeWatch"]
 
 _POLL_SECONDS, _IDLE_SECONDS, _AFTER_A_FAILURE = 2.0, 30.0, 5.0
+_NOT_WATCHED = "no node is cleared, and evictions wait as before; grant its service account list and watch of nodes, as the chart does"
 _SHARE = 5.0
 """The more there is to look at, the more rarely it is done."""
 
@@ -51,7 +52,7 @@ class NodeWatch:
         self._begun: dict[str, datetime] | None = None
         self._marks: dict[str, object] = {}
         self._problem = ""
-        nodes = Collection("v1", "nodes", holds=lambda body: bool(marks_of(body, settings)))
+        nodes = Collection("v1", "nodes", holds=lambda body: bool(marks_of(body, settings)), otherwise=_NOT_WATCHED)
         self.informer = Informer(cluster.client, cluster.cache, nodes, "", self._changed)
         self.thread = Periodic("nodes", self._look_and_wait)
         """Both are started and stopped with the operator."""

@@ -99,7 +99,7 @@ class Informer:
         self._version = ""
         if error is not None and str(error) != self._problem:
             self._problem = str(error)
-            _log.warning("%s cannot be watched (%s): each pass asks for what it needs", self._path, error)
+            _log.warning("%s cannot be watched (%s): %s", self._path, error, self._collection.otherwise)
         if isinstance(error, ApiError) and error.status != 410:
             return _REFUSED_SECONDS
         return self._again(_AWAY_SECONDS if isinstance(error, ApiUnavailableError) and not error.status else _REFUSED_SECONDS)

@@ -44,6 +44,8 @@ class Collection:
         Whether an object is one of them.
     index
         By what they are found together.
+    otherwise
+        What happens while they cannot be watched.
     """
 
     api_version: str
@@ -51,6 +53,7 @@ class Collection:
     query: Mapping[str, str] = field(default_factory=dict)
     holds: Callable[[Mapping[str, Any]], bool] = _everything
     index: Callable[[Mapping[str, Any]], str] = _no_index
+    otherwise: str = "each pass asks for what it needs"
 
 
 def _version(body: Mapping[str, Any]) -> int:

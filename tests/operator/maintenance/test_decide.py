@@ -54,6 +54,11 @@ def test_what_is_started(pods: list[PodOnNode], attempts: list[Attempt], start: 
     assert decision.over == over
 
 
+def test_the_number_of_an_attempt_is_new_where_those_before_were_deleted() -> None:
+    ((_, number),) = decide([A1], [replace(FAILED, number=2)], OPTED, at_once=1, now=NOW).start
+    assert number == 3
+
+
 def test_what_comes_back_is_named() -> None:
     assert decide([A_DRIVER, A1], [RESTARTED], OPTED, at_once=1, now=NOW).came_back == (A_DRIVER,)
 
@@ -84,7 +89,7 @@ RESTARTING = replace(RESTARTED, finished=False, succeeded=False, node_uid="other
         ),
         pytest.param([replace(A1, node_uid="hurry")], [FAILED] * (ATTEMPTS + 1), set(), {"a-exec-1"}, True, id="and that in vain, too"),
         pytest.param(
-            [replace(A_DRIVER, node_uid="hurry")], [replace(FAILED, pod_uid="uid-a")] * ATTEMPTS, set(), {"a-driver"}, True, id="a driver"
+            [replace(A_DRIVER, node_uid="hurry")], [replace(FAILED, pod_uid="uid-a")] * ATTEMPTS, {"a-driver"}, set(), False, id="a driver"
         ),
         pytest.param([replace(A1, node_uid="late")], [], set(), {"a-exec-1"}, True, id="too late to begin"),
         pytest.param([replace(A1, node_uid="late")], [MOVING], set(), {"a-exec-1"}, True, id="too late, and it goes on"),

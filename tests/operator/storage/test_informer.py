@@ -175,9 +175,10 @@ def test_what_is_deleted_while_nobody_watches_is_missed(api_server: ApiServer, n
 
 
 def test_what_is_not_served_has_to_be_asked_for(api_server: ApiServer, namespace: str, caplog: pytest.LogCaptureFixture) -> None:
-    with kept(api_server, namespace, Collection("nobody.example.com/v1", "things")) as things:
+    with kept(api_server, namespace, Collection("nobody.example.com/v1", "things", otherwise="nothing is thrown")) as things:
         things.informer.start()
         eventually(lambda: "cannot be watched" in caplog.text, "it is told")
+        assert "): nothing is thrown" in caplog.text
         assert things.cache.together("things", namespace, "") is None
 
 
