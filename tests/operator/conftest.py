@@ -178,7 +178,7 @@ class Shared:
 def one_operator(api_server: ApiServer, folder: Path, namespaces: int) -> Iterator[Shared]:
     with new_namespaces(api_server, namespaces) as names:
         operator = OperatorProcess(without_proxy(api_server.environment()), ",".join(names), folder / "operator.log", "--allow-delete")
-        operator.start()
+        operator.hurry().start()
         yield Shared(operator, names)
         assert operator.stop() == 0, operator.log()[-4000:]
 

@@ -31,6 +31,11 @@ class OperatorProcess:
         """Have it talk to three API servers, of which one has a clock that is much ahead."""
         self._command[1:3] = [str(Path(__file__).with_name("one_is_wrong.py")), str(seconds)]
 
+    def hurry(self) -> "OperatorProcess":
+        """Have it wait briefly where it waits by itself; returns it."""
+        self._command[1:3] = [str(Path(__file__).with_name("hurried.py"))]
+        return self
+
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)

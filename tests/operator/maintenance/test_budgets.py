@@ -134,7 +134,7 @@ def test_an_eviction_does_not_wait_when_the_time_is_over(watching: World, node: 
 def test_an_eviction_whose_move_has_failed_for_good_passes(watching: World, node: str, other_node: str) -> None:
     opted_in(watching, node, role="executor", executors=1)
     watching.application.bind_pods(other_node, role="driver")
-    watching.operator.start()
+    watching.operator.hurry().start()
     cordon(watching, node)
     agent, answered = placement_agent(watching), set[str]()
     while len(answered) < 3:
@@ -192,7 +192,7 @@ def test_a_namespace_that_refuses_does_not_hold_up_the_others(api_server: ApiSer
         for world in worlds:
             world.application.create()
             world.application.annotate(evacuate="true")
-        operator.start()
+        operator.hurry().start()
         for world in worlds:
             await_budget(world)
         policy = freeze(refusing, "DELETE", "policy", "v1")
