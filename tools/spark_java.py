@@ -11,7 +11,7 @@ import pyspark
 
 from devcluster.locks import only_one
 
-__all__ = ["QUICK", "is_archived", "make_archive", "options", "submit_arguments"]
+__all__ = ["CALM_CONFS", "QUICK", "is_archived", "make_archive", "options", "submit_arguments"]
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
 """Good code is not worth its compilation in a JVM that lives for seconds; and Hadoop runs chmod for each file that it writes, which Java
@@ -22,6 +22,9 @@ _QUICK_CONFS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """The same of code that Spark would generate: for suites that ask what a drain does, not what an operator computes."""
+
+CALM_CONFS = {"spark.sql.streaming.pollingDelay": "100ms"}
+"""A query that waits for data looks for it a hundred times a second, for which a few of them take all of a small machine."""
 
 _TRAINING = Path(__file__).with_name("spark_training.py")
 _ARCHIVE = Path(sys.prefix) / f"spark-{pyspark.__version__}-classes.jsa"
@@ -61,5 +64,5 @@ def options() -> str:
 
 def submit_arguments(jars: Sequence[str] = ()) -> str:
     """Return the value of ``PYSPARK_SUBMIT_ARGS`` for quick short lives, with further jars for Spark."""
-    confs = [f"--conf {name}={value}" for name, value in _QUICK_CONFS.items()]
+    confs = [f"--conf {name}={value}" for name, value in (_QUICK_CONFS | CALM_CONFS).items()]
     return " ".join([*confs, *([f"--jars {','.join(jars)}"] if jars else []), "pyspark-shell"])

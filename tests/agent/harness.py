@@ -193,6 +193,7 @@ class Driver:
             "spark.sql.session.timeZone": "UTC",
             "spark.sparkdrain.leaseSeconds": "1",
             "spark.sparkdrain.startSeconds": "3",
+            **spark_java.CALM_CONFS,
             **(confs or {}),
         }
         conf = [f"--conf {name}={value}" for name, value in settings.items()]

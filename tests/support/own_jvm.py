@@ -23,6 +23,7 @@ _SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    **spark_java.CALM_CONFS,
     "spark.sparkdrain.startSeconds": "3",  # threads of tests do not await what they start
 }
 
