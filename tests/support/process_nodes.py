@@ -156,7 +156,9 @@ class ProcessNodes:
         }
         options = [value for key, value in sorted(environment.items()) if key.startswith("SPARK_JAVA_OPT_")]
         home = Path(pyspark.__file__).parent
-        command = ["java", *options, f"-Xmx{environment['SPARK_EXECUTOR_MEMORY']}", "-cp", f"{home}/conf/:{home}/jars/*"]
+        # As the driver's: Java's archive of classes is for that class path only.
+        (first,) = home.glob("jars/slf4j-api-*.jar")
+        command = ["java", *options, f"-Xmx{environment['SPARK_EXECUTOR_MEMORY']}", "-cp", f"{home}/conf:{first}:{home}/jars/*"]
         command += ["org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"]
         command += ["--driver-url", environment["SPARK_DRIVER_URL"], "--executor-id", environment["SPARK_EXECUTOR_ID"]]
         command += ["--cores", environment["SPARK_EXECUTOR_CORES"], "--app-id", environment["SPARK_APPLICATION_ID"]]

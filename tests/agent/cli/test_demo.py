@@ -14,13 +14,19 @@ from spark_drain_agent.demo.events import EVENTS_PER_FILE, EventWriter, read_eve
 from spark_drain_agent.demo.ledger import Window, balance
 from spark_drain_agent.demo.progress import look
 
+from tools import spark_java
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "TMPDIR": str(folder), "JDK_JAVA_OPTIONS": spark_java.options()}
+
 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_demo_tells_its_story_and_is_exact(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "spark_drain_agent", "demo"],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env=_environment(tmp_path),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -41,7 +47,7 @@ def test_demo_tells_its_story_and_is_exact(tmp_path: Path) -> None:
 def test_demo_that_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
     demo = subprocess.Popen(
         [sys.executable, "-m", "spark_drain_agent", "demo"],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env=_environment(tmp_path),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
