@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupStateTimeout
+from spark_drain_agent.drain import after_commit
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF
 from spark_drain_store import DrainState
 
@@ -56,8 +57,10 @@ def _counted(sink: Batches) -> dict[str, set[str]]:
 
 
 def test_a_timeout_in_the_flush_fails_by_name_and_the_fixed_function_ends_the_drain(
-    spark: SparkSession, app: Application, inputs: tuple[Input, Input]
+    spark: SparkSession, app: Application, inputs: tuple[Input, Input], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.2,))
+    monkeypatch.setattr(after_commit, "_TRIES_BEFORE_STALLED", 0)  # it is for good
     read_all(app.start(_visits(inputs, user_code.until_event_time), Batches()))
     with app.user_waits():
         drain_id = app.ask()

@@ -6,12 +6,15 @@ import os
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from spark_drain_agent.checkpoint import lease
 from spark_drain_agent.drain import after_commit
+from spark_drain_agent.durations import LEASE
 from spark_drain_store import DrainState, reasons
 
 from tests.devcluster.machine_state import ANOTHER_TESTS_DISK
@@ -55,6 +58,7 @@ def test_the_drain_waits_until_it_can_write(
     obstruct: Callable[[Path], Callable[[], None]], spark: SparkSession, tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.2,))
+    monkeypatch.setattr(lease, "LEASE", replace(LEASE, default=1))  # a full disk leaves one in part, which each try waits for
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(EVENTS)
     app = Application(spark, small_disk / "checkpoints")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(300)]
 
-_INTERVAL = 40
+_FAR_MS = 22_000
 _TERMINATE = LiveQuery.terminate
 
 
@@ -40,7 +41,7 @@ def test_nor_where_the_answer_to_the_fence_is_lost(warm: Warm, tmp_path: Path, m
         return flush_running(live, checkpoint, *arguments)
 
     monkeypatch.setattr(committed_query, "flush_running", raise_late)
-    monkeypatch.setattr(flush_in_place, "_LONGEST_WAIT_MS", 1000 * _INTERVAL)
+    monkeypatch.setattr(flush_in_place, "_LONGEST_WAIT_MS", 2 * _FAR_MS)
     feed = _drained(warm, tmp_path)
     assert places == ["constructNextBatch"]
     assert ids_in(tmp_path / "out") == exactly(feed.ids)
@@ -63,10 +64,15 @@ def _drained(warm: Warm, folder: Path) -> Feed:
     """Drain a query that has a batch to plan at its next trigger, which is far away."""
     feed, checkpoint = Feed(folder / "input"), folder / "checkpoint"
     feed.add(1)
-    eventually(lambda: time.time() % _INTERVAL < _INTERVAL / 2, "a time far from the next trigger")
     writer = counted(read(warm.session, folder)).writeStream.option("checkpointLocation", str(checkpoint))
-    writer.outputMode("append").trigger(processingTime=f"{_INTERVAL} seconds").foreachBatch(to_files(folder / "out")).start()
+    writer.outputMode("append").trigger(processingTime=f"{_interval()} milliseconds").foreachBatch(to_files(folder / "out")).start()
     eventually(lambda: 0 in logged(checkpoint, "commits"), "the first batch")
     assert logged(checkpoint, "offsets") == [0]
     warm.drain()
     return feed
+
+
+def _interval() -> int:
+    """Return an interval in milliseconds whose next trigger is far away: Spark counts them from 1970."""
+    now = time.time_ns() // 1_000_000
+    return next(each for each in count(_FAR_MS) if each - now % each > _FAR_MS - 500)
