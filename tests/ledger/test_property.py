@@ -19,7 +19,8 @@ from tests.ledger.harness import Ledger, Restarter
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 CORPUS = Path(__file__).with_name("corpus.json")
-EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "2"))
+MANY = 40
 POINTS = [
     *("prepared", "fenced", "running-flush-committed", "logs-copied", "state-moved", "flush-logged", "flush-committed"),
     *("logs-cleared", "logs-seeded", "state-cleared", "seeded", "fence-lifted", "reporting"),
@@ -110,10 +111,14 @@ def _ran(answer: dict[str, Any]) -> None:
     assert answer["outcome"] == "ran", answer["detail"]
 
 
-@settings(max_examples=EXAMPLES)
-@given(case=st.integers(0, 120).flatmap(_cases))
-def test_generated(case: Case, restarter: Restarter) -> None:
-    check(case, restarter)
+@pytest.mark.parametrize("examples", [EXAMPLES, pytest.param(MANY, marks=pytest.mark.soak)])
+def test_generated(examples: int, restarter: Restarter) -> None:
+    @settings(max_examples=examples)
+    @given(case=st.integers(0, 120).flatmap(_cases))
+    def generated(case: Case) -> None:
+        check(case, restarter)
+
+    generated()
 
 
 @pytest.mark.parametrize("stored", json.loads(CORPUS.read_text()), ids=lambda stored: stored["why"])

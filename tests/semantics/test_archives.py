@@ -58,7 +58,7 @@ def test_a_drain_that_was_taken_back_is_not_called_drained(
     assert "the next start of the same version finishes it" not in ended.message
 
 
-@pytest.mark.parametrize("policy", ["Reseed", "Continue"])
+@pytest.mark.parametrize("policy", ["Reseed", pytest.param("Continue", marks=pytest.mark.soak)])
 def test_the_newest_generations_are_kept(policy: str, application: Callable[[], Application], spark: SparkSession, tmp_path: Path) -> None:
     events, sink = Input(spark, tmp_path / "events"), Batches()
     archives: list[str] = []

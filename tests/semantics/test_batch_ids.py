@@ -54,7 +54,7 @@ def windows(events: Input, *keys: str, seconds: int = 10) -> DataFrame:
     return grouped.agg(F.collect_list("id").alias("ids"), F.count("*")).select("ids")
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", ["hdfs", pytest.param("rocksdb", marks=pytest.mark.soak)])
 def test_a_sink_that_skips_ids_it_has_seen_gets_every_record(
     provider: str, application: Begin, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -43,8 +43,15 @@ def versions(checkpoint: Path) -> set[str]:
 
 
 @pytest.mark.usefixtures("newer")
-@pytest.mark.parametrize("policy", ["Reseed", "Continue"])
-@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+@pytest.mark.parametrize(
+    ("flush", "policy"),
+    [
+        ("Auto", "Reseed"),
+        ("WorkCopy", "Continue"),
+        pytest.param("Auto", "Continue", marks=pytest.mark.soak),
+        pytest.param("WorkCopy", "Reseed", marks=pytest.mark.soak),
+    ],
+)
 def test_drained_and_read_on(flush: str, policy: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """After Reseed by another plan; after Continue by the same one, which finds its state."""
     spark.conf.set(FLUSH_CONF, flush)

@@ -28,10 +28,8 @@ def last_of_each(rows: list[tuple[Any, ...]], mode: str) -> list[tuple[Any, ...]
 _SAMPLE = {
     "tumbling window",
     "stream-stream join, full outer",
-    "dropDuplicatesWithinWatermark",
     "applyInPandasWithState, event-time timeout",
     "transformWithStateInPandas, event-time timer",
-    "aggregation, complete mode",
 }
 """The cases that `make test` has with the second provider and on a work copy too; all are in `make soak`."""
 

@@ -104,7 +104,7 @@ def test_a_table_between_two_queries(warm: Warm, tmp_path: Path) -> None:
     assert {name: query["dependsOn"] for name, query in plan(warm).items()} == {"writer": [], "reader": [folder(tmp_path, "writer")]}
 
 
-@pytest.mark.parametrize("point", ["upstream-finished", "followed"])
+@pytest.mark.parametrize("point", [pytest.param("upstream-finished", marks=pytest.mark.soak), "followed"])
 def test_killed_between_the_writers_flush_and_the_readers(tmp_path: Path, point: str) -> None:
     """The restarted application starts its queries in another order, and the drain is finished in that of the data."""
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")

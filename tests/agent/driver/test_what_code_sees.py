@@ -157,8 +157,8 @@ def test_without_an_agent_no_generation_is_known(warm: Warm, tmp_path: Path, fee
 @pytest.mark.parametrize(
     "how",
     [
-        *("stops", "exits", "default", "asyncio", "caught", "waits for it"),
-        *(pytest.param(how, marks=pytest.mark.soak) for how in ("flag", "stops the query only")),
+        *("stops", "exits", "default", "asyncio", "waits for it"),
+        *(pytest.param(how, marks=pytest.mark.soak) for how in ("caught", "flag", "stops the query only")),
     ],
 )
 def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(5400)]
 
 _DEFINITION = yaml.safe_load((ROOT / "crds/pipelinedrain.yaml").read_text())["spec"]["versions"][0]
 SCHEMA = jsonschema.Draft7Validator(_DEFINITION["schema"]["openAPIV3Schema"]["properties"]["status"])
-SAMPLE, PART, PARTS = 150, 1_000, 10
+SAMPLE, PART, PARTS = 60, 1_000, 10
 OPERATORS = st.fixed_dictionaries({"name": TEXT, "disposition": TEXT, "rowsBefore": NUMBERS, "rowsAfter": NUMBERS})
 _TEXTS = ("id", "name", "state", "checkpointLocation", "checkpointPolicy", "sink", "archive", "message", "sideOutput")
 QUERIES = st.fixed_dictionaries(
