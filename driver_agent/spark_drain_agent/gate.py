@@ -44,6 +44,8 @@ class Gate:
         self._leaving = False
         self._starts: list[object] = []
         self._waiting = 0
+        self._waiting_in_main = 0
+        self._first_start: float | None = None
         self._last_start = monotonic()
 
     @property
@@ -111,13 +113,8 @@ class Gate:
 
     def wait_while(self, phase: Phase, timeout: float | None = None) -> bool:
         """Wait while the gate is in a phase; False when ``timeout`` seconds (None: no limit) passed before it changed."""
-        with self._changed:
-            self._waiting += 1
-            self._changed.notify_all()
-            try:
-                return self._changed.wait_for(lambda: self._phase is not phase, timeout)
-            finally:
-                self._waiting -= 1
+        with self.user_waits(), self._changed:
+            return self._changed.wait_for(lambda: self._phase is not phase, timeout)
 
     def wait_for_decision(self, item: object, timeout: float) -> None:
         """Wait until a drain that concerns what is to be started is decided, at most so many seconds."""
@@ -133,6 +130,7 @@ class Gate:
             free = not (self._phase is Phase.HELD and self._concerns(item))
             if free:
                 self._starts.append(item)
+                self._first_start = self._first_start or monotonic()
         try:
             yield free
         finally:
@@ -152,9 +150,16 @@ class Gate:
         return UserWait(self)
 
     def in_place(self, quiet_seconds: float) -> bool:
-        """Return whether the application has started what it is going to start: it waits, or was quiet for a while."""
+        """Return whether the application has started what it is going to start: it waits, or was quiet for a while.
+
+        One thread of a pool waits for its query before another one has started its own: so for a while only the main thread's word counts.
+        """
         with self._changed:
-            return self._waiting > 0 or (not self._starts and monotonic() - self._last_start >= quiet_seconds)
+            if self._waiting_in_main > 0:
+                return True
+            if self._waiting > 0 and self._first_start is not None and monotonic() - self._first_start >= quiet_seconds:
+                return True
+            return not self._starts and monotonic() - self._last_start >= quiet_seconds
 
     @property
     def user_is_waiting(self) -> bool:
@@ -162,9 +167,17 @@ class Gate:
         with self._changed:
             return self._waiting > 0
 
+    @property
+    def main_is_waiting(self) -> bool:
+        """Whether the user's main thread does."""
+        with self._changed:
+            return self._waiting_in_main > 0
+
     def _count(self, change: int) -> None:
         with self._changed:
             self._waiting += change
+            if threading.current_thread() is threading.main_thread():
+                self._waiting_in_main += change
             self._changed.notify_all()
 
 

@@ -64,6 +64,31 @@ def test_in_place_means_waiting_or_quiet() -> None:
     assert not gate.user_is_waiting
 
 
+def test_a_thread_of_a_pool_that_waits_says_nothing_of_the_others_for_a_while() -> None:
+    gate, over = Gate(), threading.Event()
+
+    def wait() -> None:
+        with gate.starting("a query"):
+            pass
+        with gate.user_waits():
+            over.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not gate.user_is_waiting:
+        time.sleep(0.005)
+    assert not gate.main_is_waiting
+    assert not gate.in_place(60)
+    with gate.starting("another one"):
+        assert not gate.in_place(60)
+        assert gate.in_place(0), "its first start was long ago"
+    with gate.user_waits():
+        assert gate.main_is_waiting
+        assert gate.in_place(60)
+    over.set()
+    thread.join(10)
+
+
 def test_a_start_in_flight_keeps_the_gate_from_holding() -> None:
     gate = Gate()
     gate.turn(Phase.DECIDING)
