@@ -90,7 +90,8 @@ def _keep_until_committed(
 
     def awaited() -> bool:
         try:
-            return awaits_first_batch(files, journal)
+            idle = tracked.query is not None and not tracked.live.planned_a_batch  # as long as there is no input: the store is not asked
+            return idle or awaits_first_batch(files, journal)
         except (*JavaError, OSError) as error:
             if tracked.internals.jvm_ended:
                 raise

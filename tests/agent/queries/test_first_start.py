@@ -45,8 +45,28 @@ def test_a_store_that_does_not_answer_once_ends_no_lease(
     monkeypatch.setattr(first_start, "awaits_first_batch", awaits)
     monkeypatch.setattr(first_start, "_LOOK_SECONDS", 0.01)
     lease, internals = _Lease(), SimpleNamespace(stop_returned=False, jvm_ended=jvm_ended)
-    tracked = SimpleNamespace(internals=internals, ended=False, query=object(), refused=False, label="query 'q'")
+    live = SimpleNamespace(planned_a_batch=True)
+    tracked = SimpleNamespace(internals=internals, ended=False, query=object(), live=live, refused=False, label="query 'q'")
     first_start._keep_until_committed(
         cast(Lease, lease), cast(TrackedQuery, tracked), files_in(tmp_path), cast(Journal, None), lambda: True
     )
     assert (len(looked), lease.ends) == (looks, [end])
+
+
+def test_a_query_without_input_asks_its_store_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have none for days, and each look at an object store is a request."""
+    planned, looked = iter([False] * 5 + [True] * 3), iter([True, True, False])
+    monkeypatch.setattr(first_start, "awaits_first_batch", lambda _files, _journal: next(looked))
+    monkeypatch.setattr(first_start, "_LOOK_SECONDS", 0.01)
+
+    class Live:
+        @property
+        def planned_a_batch(self) -> bool:
+            return next(planned)
+
+    lease, internals = _Lease(), SimpleNamespace(stop_returned=False, jvm_ended=False)
+    tracked = SimpleNamespace(internals=internals, ended=False, query=object(), live=Live(), refused=False, label="query 'q'")
+    first_start._keep_until_committed(
+        cast(Lease, lease), cast(TrackedQuery, tracked), files_in(tmp_path), cast(Journal, None), lambda: True
+    )
+    assert (list(planned), list(looked), lease.ends) == ([], [], ["released"])
