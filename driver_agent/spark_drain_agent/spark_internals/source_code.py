@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import threading
 from dataclasses import dataclass
 from functools import cache
 
 __all__ = ["SourceCode", "source_code"]
 
 _IMPORTING = frozenset({"__import__", "import_module"})
+_TRIES = 20
+_parsing = threading.RLock()
+"""A finalizer may call back into Python in the middle of it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class SourceCode:
 def source_code(package: str, source: bytes) -> SourceCode:
     """Read the source of a module of a package ("" where it is in none)."""
     try:
-        tree = ast.parse(source)
+        tree = _parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiled code, or nested too deeply for Python's parser
         return SourceCode()
     imported: set[str] = set()
@@ -48,6 +52,20 @@ def source_code(package: str, source: bytes) -> SourceCode:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             texts.add(node.value)
     return SourceCode(frozenset(imported), frozenset(texts))
+
+
+def _parsed(source: bytes) -> ast.Module:
+    """Parse a text in one thread at a time, and again where the application parses one just then.
+
+    Python 3.11 counts the depth of a tree in one place for all threads, and raises a `SystemError` where that does not add up.
+    """
+    with _parsing:
+        for _ in range(_TRIES):
+            try:
+                return ast.parse(source)
+            except SystemError:
+                continue
+        return ast.parse(source)
 
 
 def _absolute(package: str, name: str) -> str:
