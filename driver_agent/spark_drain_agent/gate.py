@@ -44,7 +44,7 @@ class Gate:
         self._leaving = False
         self._starts: list[object] = []
         self._waiting = 0
-        self._waiting_in_main = 0
+        self._all_started = 0
         self._first_start: float | None = None
         self._last_start = monotonic()
 
@@ -145,21 +145,25 @@ class Gate:
         with self._changed:
             return list(self._starts)
 
-    def user_waits(self) -> UserWait:
-        """Return a context manager for the time in which user code waits for its queries, and so will start no other."""
-        return UserWait(self)
+    def user_waits(self, *, for_any: bool = False) -> UserWait:
+        """Return a context manager for the time in which user code waits for its queries, and so will start no other.
+
+        A thread that waits ``for_any`` query to end may leave it to others to start them.
+        """
+        return UserWait(self, says_all=not for_any and threading.current_thread() is threading.main_thread())
 
     def in_place(self, quiet_seconds: float) -> bool:
         """Return whether the application has started what it is going to start: it waits, or was quiet for a while.
 
-        One thread of a pool waits for its query before another one has started its own: so for a while only the main thread's word counts.
+        One thread of a pool waits for its query before another one has started its own: so for a while it counts only that the main thread
+        waits for a query.
         """
         with self._changed:
-            if self._waiting_in_main > 0:
+            if self._all_started > 0:
                 return True
             if self._waiting > 0 and self._first_start is not None and monotonic() - self._first_start >= quiet_seconds:
                 return True
-            return not self._starts and monotonic() - self._last_start >= quiet_seconds
+            return self._is_quiet(quiet_seconds)
 
     @property
     def user_is_waiting(self) -> bool:
@@ -167,28 +171,29 @@ class Gate:
         with self._changed:
             return self._waiting > 0
 
-    @property
-    def main_is_waiting(self) -> bool:
-        """Whether the user's main thread does."""
+    def waits_in_vain(self, quiet_seconds: float) -> bool:
+        """Return whether a thread of the user waits for queries, though for a while none was started."""
         with self._changed:
-            return self._waiting_in_main > 0
+            return self._waiting > 0 and self._is_quiet(quiet_seconds)
 
-    def _count(self, change: int) -> None:
+    def _is_quiet(self, seconds: float) -> bool:
+        return not self._starts and monotonic() - self._last_start >= seconds
+
+    def _count(self, change: int, *, says_all: bool) -> None:
         with self._changed:
             self._waiting += change
-            if threading.current_thread() is threading.main_thread():
-                self._waiting_in_main += change
+            self._all_started += change if says_all else 0
             self._changed.notify_all()
 
 
 class UserWait:
     """See `Gate.user_waits`."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, gate: Gate, *, says_all: bool) -> None:
+        self._gate, self._says_all = gate, says_all
 
     def __enter__(self) -> None:
-        self._gate._count(1)
+        self._gate._count(1, says_all=self._says_all)
 
     def __exit__(self, *_: object) -> None:
-        self._gate._count(-1)
+        self._gate._count(-1, says_all=self._says_all)

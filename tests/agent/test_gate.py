@@ -77,16 +77,26 @@ def test_a_thread_of_a_pool_that_waits_says_nothing_of_the_others_for_a_while() 
     thread.start()
     while not gate.user_is_waiting:
         time.sleep(0.005)
-    assert not gate.main_is_waiting
     assert not gate.in_place(60)
     with gate.starting("another one"):
         assert not gate.in_place(60)
         assert gate.in_place(0), "its first start was long ago"
+    with gate.user_waits(for_any=True):
+        assert not gate.in_place(60)
     with gate.user_waits():
-        assert gate.main_is_waiting
         assert gate.in_place(60)
     over.set()
     thread.join(10)
+
+
+def test_who_waits_before_a_query_was_started_waits_for_one() -> None:
+    gate = Gate()
+    assert not gate.waits_in_vain(0)
+    with gate.user_waits():
+        assert not gate.waits_in_vain(60)
+        assert gate.waits_in_vain(0)
+        with gate.starting("a query"):
+            assert not gate.waits_in_vain(0)
 
 
 def test_a_start_in_flight_keeps_the_gate_from_holding() -> None:

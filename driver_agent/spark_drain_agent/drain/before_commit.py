@@ -38,9 +38,9 @@ __all__ = ["BeforeCommit"]
 _SILENT_SECONDS = 10.0
 _NO_QUERY = "waits until the application has started a query"
 _NOT_IN_PLACE = (
-    "waits until the application has started its queries: until its main thread awaits one, or another thread does {seconds:g} s after the "
-    f"first start ({START.name}), or none was started for so long; a loop that starts one short query after the other can be drained only "
-    "where it awaits them"
+    "waits until the application has started its queries: until its main thread awaits one, or another thread does so, or any of them, "
+    f"{{seconds:g}} s after the first start ({START.name}), or none was started for so long; a loop that starts one short query after the "
+    "other can be drained only where it awaits them"
 )
 _LEAVING = "the application is stopping Spark, or ends: nothing can be drained any more, and the queries read on until then"
 
@@ -117,7 +117,7 @@ class BeforeCommit:
         gate, registry = self._host.gate, self._host.registry
         quiet = START.read_or_default(self._host.internals.session_conf)
         tell_at, told = monotonic() + _SILENT_SECONDS, False
-        while not (gate.main_is_waiting or (registry.all() and gate.in_place(quiet))):
+        while not (gate.in_place(quiet) if registry.all() else gate.waits_in_vain(quiet)):
             if not told and monotonic() > tell_at:
                 told = True
                 self._reporter.change(message=_NOT_IN_PLACE.format(seconds=quiet) if registry.all() else _NO_QUERY)

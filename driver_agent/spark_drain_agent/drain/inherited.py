@@ -16,6 +16,7 @@ from spark_drain_agent.drain.phases import Finished
 from spark_drain_agent.drain.query_report import describe_query
 from spark_drain_agent.drain.reporter import Reporter
 from spark_drain_agent.drain.request import Request
+from spark_drain_agent.durations import START
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.tracked import TrackedQuery
 
@@ -78,6 +79,7 @@ class InheritedDrain:
         inherited, gone = self._inherited, False
         if inherited is None or inherited.state is not DrainState.DRAINED:
             self._reporter.change(state=DrainState.FLUSHING, reason="", message="goes on in a new run of the driver")
+        quiet = START.read_or_default(self._host.internals.session_conf)
         with self._reporter.timed("flush"):
             # Without a list of queries from the earlier run, the application's main thread says when all have been started.
             while self._missing or inherited is None:
@@ -85,7 +87,7 @@ class InheritedDrain:
                 if tracked is not None:
                     self._finish(tracked, options)
                     continue
-                if self._host.gate.user_is_waiting or gone:
+                if (self._host.gate.user_is_waiting and self._host.gate.in_place(quiet)) or gone:
                     if inherited is None:
                         break
                     self._miss(self._missing - {item.location for item in self._offered})

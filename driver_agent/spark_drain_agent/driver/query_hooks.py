@@ -117,7 +117,7 @@ def _hook_wait_for_any(asked: Current) -> None:
         if agent is None or in_callback() or _needs_no_wait(timeout):  # a drain may wait for this very function
             return wait(self, timeout)  # type: ignore[arg-type]
         slices = _Slices(timeout)
-        with agent.gate.user_waits():
+        with agent.gate.user_waits(for_any=True):
             while (remaining := slices.next()) > 0:
                 if _any_ended(agent, self, lambda remaining=remaining: bool(wait(self, max(remaining, _SHORTEST_SECONDS))), remaining):  # type: ignore[misc]
                     if agent.held.freezes_ended(self):

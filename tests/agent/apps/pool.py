@@ -1,13 +1,13 @@
-"""Two queries, each started and awaited by a thread of a pool; the second one takes its time. Usage: pool.py BASE."""
+"""Two queries, each started and awaited by a thread of its own; the second one takes its time. Usage: pool.py BASE [any]."""
 
 import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-base = sys.argv[1]
+base, *any_of_them = sys.argv[1:]
 spark = SparkSession.builder.master("local[2]").getOrCreate()
 
 
@@ -19,5 +19,10 @@ def run(name: str, seconds: float) -> None:
     counted.writeStream.queryName(name).format("noop").option("checkpointLocation", f"{base}/{name}").start().awaitTermination()
 
 
-with ThreadPoolExecutor(2) as pool:
-    list(pool.map(run, ("first", "second"), (0.0, 5.0)))
+threads = [threading.Thread(target=run, args=how) for how in (("first", 1.0), ("second", 5.0))]
+for thread in threads:
+    thread.start()
+if any_of_them:
+    spark.streams.awaitAnyTermination()
+for thread in threads:
+    thread.join()

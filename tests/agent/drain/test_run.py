@@ -137,6 +137,47 @@ def test_the_answer_waits_for_a_store_that_is_away(world: World) -> None:
     assert world.reaches(DrainState.WITHDRAWN)
 
 
+def test_main_that_waits_before_any_query_was_started_does_not_make_an_application_without_queries(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other threads start them."""
+    monkeypatch.setattr("spark_drain_agent.drain.before_commit.select", lambda *_: Selection((), (), ()))
+    with world.agent.gate.user_waits(), world.run() as drain:
+        world.reaches(DrainState.ACKNOWLEDGED)
+        time.sleep(0.5)
+        found = world.report()
+        assert found is not None
+        assert found.state is DrainState.ACKNOWLEDGED
+        drain.update(None)
+    assert world.reaches(DrainState.WITHDRAWN)
+
+
+def test_a_thread_of_a_pool_that_waits_does_not_end_a_drain_whose_queries_nobody_knows_any_more(world: World) -> None:
+    """The report of the earlier run is lost: other threads may still start what is to be finished."""
+    world.ask(ASKED)
+    drain = Drain(world.agent, Decision(ASKED, None, Assignment.FORWARD))
+    world.agent.gate.turn(Phase.HELD)
+    over, threads = threading.Event(), [threading.Thread(target=drain.run, daemon=True)]
+
+    def wait() -> None:
+        with world.agent.gate.user_waits():
+            over.wait()
+
+    threads.append(threading.Thread(target=wait, daemon=True))
+    for thread in threads:
+        thread.start()
+    world.reaches(DrainState.FLUSHING)
+    time.sleep(0.5)
+    assert drain.report.state is DrainState.FLUSHING
+    with world.agent.gate.user_waits():
+        world.reaches(DrainState.DRAINED)
+    over.set()
+    drain.update(None)
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
 class Unnamed:
     """A query that was started without a name."""
 
@@ -165,6 +206,7 @@ def test_the_plan_of_many_queries_is_broken_off(
     monkeypatch.setattr(Slow, "planned", 0)
     monkeypatch.setattr("spark_drain_agent.drain.before_commit.UncommittedQuery", Slow)
     monkeypatch.setattr("spark_drain_agent.drain.before_commit.select", lambda *_: Selection(queries, (), ()))
+    monkeypatch.setattr(world.agent.registry, "all", lambda: list(queries))
     with world.agent.gate.user_waits(), world.run() as drain:
         soon(lambda: Slow.planned)
         drain.update(replace(ASKED, **change))

@@ -12,11 +12,12 @@ from tests.agent.harness import Drains, Driver
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("script", ["slow_starts.py", "pool.py"])
-def test_a_query_that_takes_its_time_to_start_is_drained_with_the_others(tmp_path: Path, script: str) -> None:
+@pytest.mark.parametrize("program", [("slow_starts.py",), ("pool.py",), ("pool.py", "any")], ids=["main", "pool", "pool-and-main"])
+def test_a_query_that_takes_its_time_to_start_is_drained_with_the_others(tmp_path: Path, program: tuple[str, ...]) -> None:
+    script, *arguments = program
     drains = Drains(tmp_path / "store")
     asked = drains.write()
-    driver = Driver(script, tmp_path, store=drains, confs={START.name: "30"})
+    driver = Driver(script, tmp_path, *arguments, store=drains, confs={START.name: "30"})
     try:
         drained = drains.reaches(asked, "Drained", driver=driver)
         assert {query["name"]: query["state"] for query in drained["queries"]} == {"first": "Drained", "second": "Drained"}
