@@ -25,7 +25,7 @@ def test_the_first_batch_is_awaited_and_told(warm: Warm, tmp_path: Path) -> None
         query.processAllAvailable()
         first_batch, since = FirstBatch(lambda: [query]), utc_now()
         assert first_batch.slowest(since) is None
-        assert not first_batch.is_expected(since), "there is nothing to do"
+        eventually(lambda: not first_batch.is_expected(since), what="there is nothing to do")
         block.touch()
         feed.add()
         eventually(block.with_name("blocked").exists, what="the batch is under way")
