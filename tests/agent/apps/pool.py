@@ -19,7 +19,7 @@ def run(name: str, seconds: float) -> None:
     counted.writeStream.queryName(name).format("noop").option("checkpointLocation", f"{base}/{name}").start().awaitTermination()
 
 
-threads = [threading.Thread(target=run, args=how) for how in (("first", 1.0), ("second", 5.0))]
+threads = [threading.Thread(target=run, args=how) for how in (("first", 1.0), ("second", 15.0))]
 for thread in threads:
     thread.start()
 if any_of_them:
