@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ _NAMES = "contents"
 _SIZES = "sizes"
 _LOGS = ("offsets/", "commits/")
 _UNREAD = "-"
+_TEMPORARY = re.compile(r"/\.[^/]*\.tmp(\.crc)?$")
+"""Names under which Spark writes a file before it is there, also in the middle of a drain: a snapshot of its maintenance thread."""
 
 
 def note_archive(files: CheckpointFiles, journal: Journal) -> Journal:
@@ -56,7 +59,7 @@ def _damage(files: CheckpointFiles, journal: Journal) -> Iterator[str]:
 
 def _sizes(files: CheckpointFiles, journal: Journal) -> dict[str, int]:
     sizes = {name.removeprefix(f"{journal.work}/"): size for name, size in files.sizes(journal.work).items()}
-    return {name: sizes[name] for name in sorted(sizes) if name not in (_NAMES, _SIZES)}
+    return {name: sizes[name] for name in sorted(sizes) if name not in (_NAMES, _SIZES) and not _TEMPORARY.search(name)}
 
 
 def _read_on(journal: Journal) -> list[str]:

@@ -73,9 +73,7 @@ class Lease:
         self.over = threading.Event()
         """Set when this run does nothing more to the files."""
         self.lost = False
-        """Whether another driver has taken the checkpoint over, because this process stood still for longer than its lease; or this one
-        has acquired it anew."""
-        self._releasing = threading.Lock()
+        """Whether another driver has taken the checkpoint over, because this process stood still for longer than its lease."""
         files.check_before_change = self._check
         _of_this_process[self._text] = self
         _texts_of_this_process.add(self._text)
@@ -86,8 +84,6 @@ class Lease:
         number = 0
         with as_agent():
             while not self._released.wait(self._seconds / _HEARTBEATS):
-                if self.lost:
-                    return
                 number += 1
                 asked_at = monotonic()
                 try:
@@ -131,11 +127,6 @@ class Lease:
         self._renew_no_more()
         self.over.set()
 
-    def hand_over(self) -> None:
-        """Leave the files to this run's next lease on them; returns when a release that is under way has ended."""
-        with self._releasing:
-            self.lost = True
-
     def _renew_no_more(self) -> None:
         self._released.set()
         self._thread.join()
@@ -146,10 +137,9 @@ class Lease:
         """Let others go on at once; a lease that this run has acquired anew since stays."""
         self._renew_no_more()
         try:
-            with self._releasing:
-                if self.lost or _text(self._files, _LEASE_FILE) != self._text:
-                    return
-                self._files.delete_files(*reversed(LEASE_FILES))  # the lease last: who finds none finds no old heartbeat either
+            if _text(self._files, _LEASE_FILE) != self._text:
+                return
+            self._files.delete_files(*reversed(LEASE_FILES))  # the lease last: who finds none finds no old heartbeat either
         finally:
             self.over.set()
 
@@ -207,12 +197,8 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
         with suppress(CheckpointLeasedError):
             return Lease(files, internals, seconds, None)  # it is free nearly always
     found = _read(files)
-    void = found
-    if found is not None and found.run == run_id and found.text in _texts_of_this_process and _stopped(found) is None:
-        void = None
-        if (earlier := _of_this_process.get(found.text)) is not None:
-            earlier.hand_over()  # what still holds it may release it at any moment, and would release the new one with it
-            found = _read(files)
+    mine = found is not None and found.run == run_id and found.text in _texts_of_this_process and _stopped(found) is None
+    void = None if mine else found
     made = Lease(files, internals, seconds, _wait_until_void(files, void, tell) if void is not None else found)
     if void is not None:
         LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, void.run)

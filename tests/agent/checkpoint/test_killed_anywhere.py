@@ -235,6 +235,18 @@ def test_a_damaged_archive_is_not_put_back_in_part(tmp_path: Path, name: str, te
     assert files.below("") == before
 
 
+def test_what_spark_was_writing_is_no_part_of_an_archive(tmp_path: Path) -> None:
+    """Its maintenance thread uploads snapshots at any time, and takes their temporary names away when it is done."""
+    files, unfinished = files_in(tmp_path), "state/0/0/.9.zip.49389548-d548-4b2b-bcb7-05a39c095da8.tmp"
+    running(files)
+    files.write(unfinished, "a half")
+    drain(files, Version(files, JOURNAL), JOURNAL, in_place=True)
+    assert files.read(f"{JOURNAL.work}/{unfinished}") == "a half", "it was moved with the others"
+    files.delete(f"{JOURNAL.work}/{unfinished}")
+    _go_back(files)
+    assert files.read("state/0/1/8.delta") == STATE["state/0/1/8.delta"]
+
+
 def test_an_archive_of_an_older_agent_is_looked_at_by_its_names(tmp_path: Path) -> None:
     files = files_in(tmp_path)
     running(files)

@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.lease import LEASE_FILES, CheckpointLeasedError, Lease, acquire_lease
+from spark_drain_agent.checkpoint.lease import LEASE_FILES, CheckpointLeasedError, acquire_lease
 from spark_drain_agent.durations import LEASE
 from spark_drain_agent.spark_internals.session import SparkInternals
 
@@ -135,39 +135,6 @@ def test_ones_own_is_taken_at_once(tmp_path: Path) -> None:
     begun = time.monotonic()
     acquire_lease(files_in(tmp_path), run("one")).release()
     assert time.monotonic() - begun < SECONDS
-
-
-def test_ones_own_is_taken_while_it_is_being_released(tmp_path: Path) -> None:
-    """A query that fails in its first batch after a drain, and is started again at once."""
-    ends, files = files_in(tmp_path), files_in(tmp_path)
-    first, write_if = acquire_lease(ends, run("one")), files.write_if
-
-    def released_meanwhile(name: str, text: str, before: str | None) -> bool:
-        first.release()
-        return write_if(name, text, before)
-
-    cast(Folder, files).write_if = released_meanwhile  # type: ignore[method-assign]
-    second = acquire_lease(files, run("one"))
-    assert json.loads(files.read(LEASE_FILES[0]) or "") == json.loads(second.text)
-    second.release()
-
-
-def test_a_release_takes_no_later_lease_of_the_same_run_with_it(tmp_path: Path) -> None:
-    ends, files = files_in(tmp_path), files_in(tmp_path)
-    first, delete = acquire_lease(ends, run("one")), ends.delete_files
-    acquired: list[Lease] = []
-    again = threading.Thread(target=lambda: acquired.append(acquire_lease(files, run("one"))))
-
-    def acquired_meanwhile(*names: str) -> None:
-        again.start()
-        again.join(SECONDS / 2)
-        delete(*names)
-
-    cast(Folder, ends).delete_files = acquired_meanwhile  # type: ignore[method-assign]
-    first.release()
-    again.join()
-    assert files.read(LEASE_FILES[0]) == acquired[0].text
-    acquired[0].release()
 
 
 def test_a_damaged_lease_is_waited_for_like_any_other(tmp_path: Path) -> None:
