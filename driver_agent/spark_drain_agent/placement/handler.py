@@ -145,7 +145,7 @@ class PlacementHandler:
     def _look_at_due(self, pods: ExecutorPods, overdue: Overdue, but: str = "") -> None:
         """End the executors whose time is over, also of placements that wait for another one."""
         try:
-            overdue.look()
+            self._answered |= overdue.look()
             others = [request for key, request in self._requests.items() if key not in self._answered and key != but and key not in overdue]
             overdue.end([request for request in others if is_due(request) and not self._refusal(request, pods)])
         except JavaError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spark_drain_store.codec import format_time
@@ -48,8 +48,10 @@ class Overdue:
         """Whether its executor is being ended, and has not gone."""
         return placement_id in self._ending
 
-    def end(self, requests: Iterable[PlacementRequest]) -> None:
+    def end(self, requests: Sequence[PlacementRequest]) -> None:
         """Decommission the executors of these requests, which were not refused; Spark makes others in their place."""
+        if not requests:
+            return
         nodes = {key: pod.node for key, pod in self._pods.pods().items()}
         for request in requests:
             self._pods.decommission(request.executor_id)
@@ -59,8 +61,9 @@ class Overdue:
             self._respond(_response(ending, PlacementStatus.IN_PROGRESS, told))
             reached("placement-overdue")
 
-    def look(self) -> None:
-        """Say which have gone."""
+    def look(self) -> set[str]:
+        """Say which have gone, and return the placements that have their last answer by that."""
+        answered = set()
         for key, ending in list(self._ending.items()):
             over = ending.stop.over()
             if over is None:
@@ -73,6 +76,8 @@ class Overdue:
                 + ("Spark makes another one, which may run on any node, if it needs as many" if over else "but it does not end")
             )
             self._respond(_response(ending, PlacementStatus.FAILED, told))
+            answered.add(key)
+        return answered
 
 
 def _response(ending: _Ending, status: PlacementStatus, message: str) -> PlacementResponse:
