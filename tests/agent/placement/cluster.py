@@ -87,6 +87,10 @@ class Placed:
 
         return eventually(look, f"{count} executors and no other pod", alive=self.driver)
 
+    def gone(self, *executors: str) -> None:
+        """Wait until the pods of executors that Spark does not know any more have ended, which takes a moment longer."""
+        eventually(lambda: not {*executors} & self.running().keys(), f"executors {', '.join(executors)} to end", alive=self.driver)
+
     def settled(self, count: int = 2) -> dict[str, str]:
         """Wait until these are also all that have registered with the driver, and return their nodes."""
 

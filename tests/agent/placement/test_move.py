@@ -184,6 +184,7 @@ def test_executors_whose_time_is_over_are_decommissioned_together(placed: Placed
         placed.reaches(asked, IN_PROGRESS)
         placed.reaches(waits, ACCEPTED)
         responses = [placed.reaches(each, FAILED) for each in (asked, waits)]
+        placed.gone(first, second)
         after = placed.alone()
     for response, executor in zip(responses, (first, second), strict=True):
         assert response.decommissioned
@@ -198,6 +199,7 @@ def test_an_executor_without_time_is_decommissioned_at_once(placed: Placed, two:
     executor = min(two)
     response = placed.reaches(placed.request(executor, "ANY_OTHER", decommission_at=datetime.now(UTC)), FAILED)
     assert response.decommissioned
+    placed.gone(executor)
     assert executor not in placed.alone()
     placed.batches(1)
     placed.check_ledger()
