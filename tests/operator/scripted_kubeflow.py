@@ -8,6 +8,7 @@ from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
 
 from tests.support.waiting import eventually
 
+_WITHOUT_RUN = ("SUBMITTED", "PENDING_RERUN", "SUSPENDED", "RESUMING")
 _APPLICATIONS = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/{}/sparkapplications"
 
 
@@ -59,7 +60,8 @@ class ScriptedApplication:
             return False
 
     def set_state(self, state: str) -> None:
-        changes = {"status": {"applicationState": {"state": state}, "driverInfo": {}}}
+        run_id = None if state in _WITHOUT_RUN else self.run_id
+        changes = {"status": {"applicationState": {"state": state}, "driverInfo": {}, "sparkApplicationId": run_id}}
         self._client.request("PATCH", f"{self._path}/status", body=changes, content_type=MERGE_PATCH)
 
     @property

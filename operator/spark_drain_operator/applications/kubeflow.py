@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from spark_drain_store.kube_client import FIELD_MANAGER, ApiError
@@ -13,6 +14,7 @@ from spark_drain_store.kube_client import FIELD_MANAGER, ApiError
 from spark_drain_operator.applications.protocol import Activity, Application, SuspendNotStoredError
 from spark_drain_operator.clock import read_time
 from spark_drain_operator.storage import Cluster, watch_cache
+from spark_drain_operator.storage.applications import always
 from spark_drain_operator.storage.pods import APP_LABEL, PodName, PodPhases
 
 __all__ = ["KubeflowAdapter", "activity_of"]
@@ -73,6 +75,12 @@ def _suspended_by_others(metadata: Mapping[str, Any]) -> bool:
     return any(manager != FIELD_MANAGER for manager in managers)
 
 
+def _may_be_before(runs: Set[str], body: Mapping[str, Any]) -> bool:
+    """Whether an application's spec may be older than that of one of the runs: it is not where its status names the run."""
+    named = (body.get("status") or {}).get("sparkApplicationId")
+    return not runs <= {named}
+
+
 def _said(value: Any) -> Any:
     """Return a value without what its operator's webhook adds and means nothing."""
     if isinstance(value, dict):
@@ -103,8 +111,9 @@ class KubeflowAdapter:
         """See `ApplicationAdapter.observe`."""
         # In this order: a driver that is seen was not started with a later spec than the one that is read.
         drivers = self._cluster.pods.drivers(namespace, name)
-        fresh = any(driver.alive and driver.run_id not in known_runs for driver in drivers)  # the watches do not keep that order
-        body = self._cluster.applications.get(self.api_version, self._plural, namespace, name, fresh=fresh)
+        runs = {driver.run_id for driver in drivers if driver.alive}.difference(known_runs)  # the watches do not keep that order
+        is_stale = partial(_may_be_before, runs)
+        body = self._cluster.applications.get(self.api_version, self._plural, namespace, name, is_stale=is_stale)
         if body is None:
             return None
         status = body.get("status") or {}
@@ -179,7 +188,7 @@ class KubeflowAdapter:
             except ApiError as error:
                 if error.status != 409:
                     raise
-                body = self._cluster.applications.get(self.api_version, self._plural, namespace, application.name, fresh=True)
+                body = self._cluster.applications.get(self.api_version, self._plural, namespace, application.name, is_stale=always)
                 seen = (body["metadata"]["uid"], body["metadata"]["generation"]) if body is not None else None
                 if body is None or seen != (application.uid, application.generation):
                     raise

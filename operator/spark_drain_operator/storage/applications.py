@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient, objects_path
 
 from spark_drain_operator.storage.watch_cache import WatchCache
 
-__all__ = ["ApplicationObjects"]
+__all__ = ["ApplicationObjects", "always"]
+
+
+def always(_: Mapping[str, Any]) -> bool:
+    """Whatever the watch has told is too old."""
+    return True
+
+
+def _never(_: Mapping[str, Any]) -> bool:
+    return False
 
 
 class ApplicationObjects:
@@ -23,10 +32,20 @@ class ApplicationObjects:
     def _path(api_version: str, plural: str, namespace: str, name: str) -> str:
         return objects_path(api_version, namespace, plural, name)
 
-    def get(self, api_version: str, plural: str, namespace: str, name: str, *, fresh: bool = False) -> dict[str, Any] | None:
-        """Return the object, as it is now where that is asked for; None where it, or its CustomResourceDefinition, does not exist."""
-        known = None if fresh else self._cache.get(plural, namespace, name)
-        if known is not None:
+    def get(
+        self, api_version: str, plural: str, namespace: str, name: str, *, is_stale: Callable[[Mapping[str, Any]], bool] = _never
+    ) -> dict[str, Any] | None:
+        """Return the object as its watch has told it, or as it is now; None where it, or its CustomResourceDefinition, does not exist.
+
+        Parameters
+        ----------
+        api_version, plural, namespace, name
+            Which object.
+        is_stale
+            Whether what the watch has told may be too old.
+        """
+        known = self._cache.get(plural, namespace, name)
+        if known is not None and not is_stale(known):
             return known
         try:
             found = self._client.request("GET", self._path(api_version, plural, namespace, name))

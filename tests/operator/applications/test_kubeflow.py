@@ -104,8 +104,8 @@ def test_a_driver_is_not_seen_with_an_earlier_spec_than_its_own(api_server: ApiS
     assert before is not None
 
     class Changing(ApplicationObjects):
-        def get(self, api_version: str, plural: str, namespace: str, name: str, *, fresh: bool = False) -> dict[str, Any] | None:
-            found = super().get(api_version, plural, namespace, name)
+        def get(self, *arguments: Any, **options: Any) -> dict[str, Any] | None:
+            found = super().get(*arguments, **options)
             application.change(image="next")
             application.restart("spark-two")
             return found
@@ -114,3 +114,28 @@ def test_a_driver_is_not_seen_with_an_earlier_spec_than_its_own(api_server: ApiS
     assert seen is not None
     assert seen.spec_digest == before.spec_digest
     assert "spark-two" not in {driver.run_id for driver in seen.drivers}
+
+
+@pytest.mark.apiserver
+def test_an_application_that_names_the_run_of_its_driver_is_not_asked_for(api_server: ApiServer, namespace: str) -> None:
+    """Its spec is the one that the driver was started with, or a later one."""
+    cluster = Cluster.over(api_server.client)
+    application = ScriptedApplication(api_server.client, namespace)
+    application.create().start()
+    cluster.cache.watch(KubeflowAdapter.watched)
+    cluster.cache.heard(KubeflowAdapter.watched.plural, namespace)
+    told = application.body()
+    cluster.cache.put(KubeflowAdapter.watched.plural, told)
+    application.label(seen="no")
+    adapter = KubeflowAdapter(cluster)
+    behind = adapter.observe(namespace, application.name)
+    assert behind is not None
+    assert behind.version == told["metadata"]["resourceVersion"]
+    application.change(image="next")
+    application.restart("spark-two")
+    seen = adapter.observe(namespace, application.name)
+    assert seen is not None
+    assert seen.serving_driver is not None
+    assert seen.serving_driver.run_id == "spark-two"
+    assert seen.version == application.body()["metadata"]["resourceVersion"]
+    assert seen.spec_digest != behind.spec_digest

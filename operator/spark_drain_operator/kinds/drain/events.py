@@ -26,6 +26,7 @@ _WARNINGS = frozenset(
 
 _IN_CONDITIONS_ONLY = frozenset(
     {
+        ConditionType.ACCEPTED,
         Reason.WAITING_FOR_AGENT,
         ConditionType.SOURCES_STOPPED,
         ConditionType.EXECUTORS_DRAINED,

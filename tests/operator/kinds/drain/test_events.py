@@ -21,8 +21,9 @@ UNACCOUNTED = (ConditionType.EXECUTORS_DRAINED, "False", Reason.EXECUTORS_UNACCO
 @pytest.mark.parametrize(
     ("happened", "expected"),
     [
-        ([ACCEPTED, ASKED], [("Normal", "Accepted", "Accepted")]),
-        ([ACCEPTED, ANSWERED], [("Normal", "Acknowledged", "Accepted; AgentAnswered")]),
+        ([ACCEPTED, ASKED], []),
+        ([ACCEPTED, ANSWERED], [("Normal", "Acknowledged", "AgentAnswered")]),
+        ([ANSWERED, FLUSHED], [("Normal", "Flushed", "AgentAnswered; Completed")]),
         ([STOPPED], []),
         ([STOPPED, FLUSHED], [("Normal", "Flushed", "Completed")]),
         ([FLUSHED, UNACCOUNTED], [("Normal", "Flushed", "Completed"), ("Warning", "ExecutorsUnaccounted", "ExecutorsUnaccounted")]),
