@@ -181,6 +181,8 @@ class PlacementResponse:
         Spark's id of the executor that replaces it; "" as long as there is none.
     decommissioned
         The executor was ended at its ``decommission_at``, without a new one.
+    replaced
+        The new executor is there and the old one gone; what may still come is how long the first batch after that takes.
     batch_query, first_batch_ms, ordinary_batch_ms
         Milliseconds of the first batch after the replacement and of one before, of the query where that one was the longest; "" and None
         where none had ended when the response was written.
@@ -196,6 +198,7 @@ class PlacementResponse:
     node: str = ""
     new_executor_id: str = ""
     decommissioned: bool = False
+    replaced: bool = False
     batch_query: str = ""
     first_batch_ms: int | None = None
     ordinary_batch_ms: int | None = None
@@ -220,6 +223,7 @@ class PlacementResponse:
             node=reader.text("node", ""),
             new_executor_id=reader.text("newExecutorId", ""),
             decommissioned=reader.flag("decommissioned"),
+            replaced=reader.flag("replaced"),
             batch_query=reader.text("batchQuery", ""),
             first_batch_ms=reader.optional_integer("firstBatchMs"),
             ordinary_batch_ms=reader.optional_integer("ordinaryBatchMs"),

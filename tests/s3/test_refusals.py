@@ -37,6 +37,8 @@ FAULTS: dict[str, Callable[[str, int], Fault]] = {
 }
 _LEAST = 15
 """A drain makes more requests of each kind."""
+_MOST_DRAINS = 10
+"""Of one query: each has more to copy than the one before, as Spark keeps a hundred batches."""
 _IN_EVERY_RUN = {
     "Auto": [("forbidden", "change", 3), ("cut", "read", 12)],
     "WorkCopy": [("broken", "change", 9), ("done-and-silent", "change", 2)],
@@ -80,6 +82,11 @@ class Generations:
         self._setting, self._spark, self._s3 = setting, spark, s3
         self._uri, self._events, self._table = f"s3a://{setting.bucket}/{uuid4()}", Input(spark, folder), Table()
         self._number = 0
+
+    @property
+    def drains(self) -> int:
+        """How often it was drained."""
+        return self._number
 
     def drained(self, fault: Fault) -> bool:
         """Read on, and drain while something goes wrong; return whether it did."""
@@ -131,8 +138,10 @@ def test_at_any_request(case: Case, s3: S3Server, spark: SparkSession, tmp_path:
 def _failures(case: Case, s3: S3Server, spark: SparkSession, tmp_path: Path) -> Iterator[tuple[int, str]]:
     generations: Generations | None = None
     for number, failure in enumerate(cycle(case.failures), start=1):
-        generations = generations or Generations(case.setting, spark, s3, tmp_path / f"from-{number}")
         try:
+            if generations is None or generations.drains > _MOST_DRAINS:
+                generations = Generations(case.setting, spark, s3, tmp_path / f"from-{number}")
+                generations.drained(Fault(kind="none"))  # a first drain has no earlier archive to remove
             if not generations.drained(FAULTS[failure](KINDS[case.kind], number)):
                 break
             LOG.info("%s, %s at %s %d: exact", case.setting, failure, case.kind, number)

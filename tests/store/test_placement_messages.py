@@ -57,6 +57,7 @@ def test_what_is_written_is_read() -> None:
         node="node-2",
         new_executor_id="5",
         decommissioned=True,
+        replaced=True,
         batch_query="q",
         first_batch_ms=2,
         ordinary_batch_ms=1,

@@ -124,8 +124,7 @@ class PlacementHandler:
             return
         self._accept()
         if response is not None and response.status is PlacementStatus.IN_PROGRESS:
-            told = f"run {response.run_id} was interrupted while it replaced the executor"
-            self._respond(replace(response, status=PlacementStatus.FAILED, message=told))
+            self._respond(_interrupted(response))
             return
         why = self._refusal(request, pods)
         if why:
@@ -223,6 +222,15 @@ class PlacementHandler:
         complete = replace(response, run_id=self._run_id, updated_at=utc_now())
         LOG.info("placement %s: %s: %s", complete.placement_id, complete.status, complete.message)
         write_placement_response(self._channel, complete)
+
+
+def _interrupted(response: PlacementResponse) -> PlacementResponse:
+    """Return what became of a placement that an earlier run was carrying out."""
+    if response.replaced:
+        told = f"{response.message}; run {response.run_id} has ended before that"
+        return replace(response, status=PlacementStatus.SUCCEEDED, message=told)
+    told = f"run {response.run_id} was interrupted while it replaced the executor"
+    return replace(response, status=PlacementStatus.FAILED, message=told)
 
 
 def _about(request: PlacementRequest, status: PlacementStatus, message: str) -> PlacementResponse:

@@ -134,7 +134,7 @@ class Move:
             f"executor {new.executor_id} on {new.node} has replaced executor {old.executor_id} on {old.node} after {seconds:.1f} s{claims}"
         )
         if self._request.decommission_at is None:  # else there is no time to lose for those that wait
-            self._say(f"{replaced}; a batch after that is waited for")
+            self._say(f"{replaced}; a batch after that is waited for", replaced=True)
             replaced += self._note(self._await_batch(first_batch))
         return PlacementStatus.SUCCEEDED, replaced
 
@@ -325,7 +325,7 @@ class Move:
 
     # -- the response ----------------------------------------------------------------------------------------------------------------
 
-    def _say(self, message: str, **changes: str) -> None:
+    def _say(self, message: str, **changes: str | bool) -> None:
         self._response = replace(self._response, message=message, **changes)  # type: ignore[arg-type]
         self._caller.respond(self._response)
 

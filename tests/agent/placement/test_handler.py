@@ -6,10 +6,13 @@ from typing import Any, cast
 
 import pytest
 from spark_drain_agent.placement.handler import PlacementHandler
+from spark_drain_agent.placement.overdue import Overdue
 from spark_drain_agent.spark_internals.executor_pods import ExecutorPods
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import Channel
-from spark_drain_store.placement_messages import PlacementRequest
+from spark_drain_store.placement_messages import PlacementRequest, PlacementResponse, PlacementStatus
+from spark_drain_store.placements import Placements, write_placement_response
+from spark_drain_store.topics import PLACEMENT
 
 REQUEST = PlacementRequest(placement_id="p", created_at=datetime(2026, 11, 24, tzinfo=UTC), executor_id="4", destination_host="node-2")
 
@@ -26,3 +29,22 @@ def test_no_spark_is_asked_for_what_cannot_be_meant(asked: dict[str, Any], told:
     nothing = object()  # every look at it fails, as a pod template that cannot be loaded does
     handler = PlacementHandler(cast(SparkInternals, nothing), cast(Channel, nothing), "spark-1", str, list)
     assert told in handler._refusal(replace(REQUEST, **asked), cast(ExecutorPods, nothing))
+
+
+@pytest.mark.parametrize(("replaced", "status"), [(True, PlacementStatus.SUCCEEDED), (False, PlacementStatus.FAILED)])
+def test_the_next_run_says_what_became_of_a_placement(replaced: bool, status: PlacementStatus) -> None:
+    """The run before was killed; where it had replaced the executor, it waited only for a batch."""
+    channel = Channel.in_memory().about(PLACEMENT)
+    channel.requests.write({"p": REQUEST.to_json()})
+    response = PlacementResponse(
+        placement_id="p", status=PlacementStatus.IN_PROGRESS, updated_at=REQUEST.created_at, run_id="spark-0", replaced=replaced
+    )
+    write_placement_response(channel, response)
+
+    nothing = object()
+    handler = PlacementHandler(cast(SparkInternals, nothing), channel, "spark-1", str, list)
+    handler._requests = {"p": REQUEST}
+    handler._answer("p", cast(ExecutorPods, nothing), cast(Overdue, ()))
+    answer = Placements.read(channel).responses["p"]
+    assert answer.status is status
+    assert "spark-0" in answer.message

@@ -69,10 +69,11 @@ class Messages:
         self.requests_version = self.channel.requests.write(changes, if_version=self.requests_version)
         self.notifications[notification.drain_id] = notification
 
-    def remove(self, drain_id: str) -> None:
-        """Remove a notification if nobody has written the requests since they were read (`spark_drain_store.ConflictError`)."""
-        self.requests_version = self.channel.requests.write({drain_id: None}, if_version=self.requests_version)
-        del self.notifications[drain_id]
+    def remove(self, drain_ids: Set[str]) -> None:
+        """Remove notifications if nobody has written the requests since they were read (`spark_drain_store.ConflictError`)."""
+        self.requests_version = self.channel.requests.write(dict.fromkeys(drain_ids), if_version=self.requests_version)
+        for drain_id in drain_ids:
+            del self.notifications[drain_id]
 
     def reread_requests(self) -> None:
         """Read the requests again."""

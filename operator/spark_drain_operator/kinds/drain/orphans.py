@@ -30,7 +30,7 @@ def is_orphan(cluster: Cluster, namespace: str, notification: DrainNotification)
     orphan = found is None or found["metadata"]["uid"] != notification.drain_id
     if orphan:
         name = f"{namespace}/{notification.pipeline_drain}"
-        _log.warning("%s: it is gone before its end; its request %s is removed", name, notification.drain_id)
+        _log.warning("%s: it is gone before its end, and its request %s is still there", name, notification.drain_id)
     return orphan
 
 

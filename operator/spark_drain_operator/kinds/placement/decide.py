@@ -10,7 +10,7 @@ from spark_drain_operator.clock import later
 from spark_drain_operator.engine.status import Ending
 from spark_drain_operator.kinds.placement.reasons import Phase, Reason
 
-__all__ = ["STOP_SECONDS", "answered", "decommission_at", "give_up_at", "phase_of"]
+__all__ = ["STOP_SECONDS", "answered", "decommission_at", "give_up_at", "phase_of", "replaced_before_the_end"]
 
 STOP_SECONDS = 300
 """How long the agent may take to end the old executor once the new one is there."""
@@ -48,6 +48,13 @@ def answered(response: PlacementResponse | None, wish: str) -> Ending | None:
     if response.status is PlacementStatus.BAD_REQUEST:
         return Ending(Phase.REJECTED, Reason.BAD_REQUEST, response.message)
     return Ending(Phase.FAILED, Reason.NOT_REPLACED, response.message)
+
+
+def replaced_before_the_end(response: PlacementResponse | None) -> Ending | None:
+    """Return how a placement ends whose run has ended, or says no more, after it had replaced the executor; None where it had not."""
+    if response is None or not response.replaced:
+        return None
+    return Ending(Phase.SUCCEEDED, Phase.SUCCEEDED, f"{response.message}; run {response.run_id} has not said how long that one took")
 
 
 def decommission_at(created: datetime, after: int | None) -> datetime | None:

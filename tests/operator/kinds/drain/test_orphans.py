@@ -15,6 +15,7 @@ from spark_drain_store.topics import TopicStore
 from tests.operator.conftest import World, condition
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.support.apiserver import ApiServer, new_namespaces
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
 
@@ -56,6 +57,14 @@ def test_it_does_not_block_a_later_drain(world: World, name: str, options: dict[
     drain_id = world.create_drain()
     agent.await_removed(left)
     assert agent.await_notification().drain_id == drain_id
+
+
+def test_as_many_as_a_config_map_holds_do_not_block_it(world: World) -> None:
+    agent = world.run_application()
+    forged = [DrainNotification(drain_id=str(uuid4()), created_at=datetime.now(UTC), pipeline_drain="gone") for _ in range(1500)]
+    agent.channel.requests.write({request.drain_id: request.to_json() for request in forged})
+    drain_id = world.create_drain()
+    eventually(lambda: agent.notifications().keys() == {drain_id}, what="only its own request is there", seconds=120)
 
 
 def test_what_somebody_else_has_written_blocks_it(world: World) -> None:

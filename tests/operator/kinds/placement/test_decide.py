@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from spark_drain_operator.kinds.placement.decide import answered, give_up_at, phase_of
+from spark_drain_operator.kinds.placement.decide import answered, give_up_at, phase_of, replaced_before_the_end
 from spark_drain_operator.kinds.placement.reasons import Phase
 from spark_drain_store.placement_messages import PlacementResponse, PlacementStatus
 
@@ -38,6 +38,13 @@ def test_an_executor_that_was_ended_without_a_new_one_is_told(wish: str) -> None
     ending = answered(replace(RESPONSE, status=PlacementStatus.FAILED, decommissioned=True), wish)
     assert ending is not None
     assert (ending.phase, ending.reason) == (Phase.FAILED, "Decommissioned")
+
+
+@pytest.mark.parametrize(("replaced", "phase"), [(True, Phase.SUCCEEDED), (False, None)])
+def test_a_run_that_ends_after_it_has_replaced_the_executor(replaced: bool, phase: Phase | None) -> None:
+    ending = replaced_before_the_end(replace(RESPONSE, replaced=replaced))
+    assert (ending and ending.phase) == phase
+    assert replaced_before_the_end(None) is None
 
 
 def test_no_answer_ends_nothing() -> None:

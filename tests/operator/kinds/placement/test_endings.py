@@ -208,6 +208,19 @@ def test_a_run_that_ends_ends_its_placements(running: PlacementWorld, how: str) 
     assert "run spark-one has ended" in body["status"]["message"]
 
 
+@pytest.mark.parametrize("wish", ["", "cancel"])
+def test_a_run_that_ends_while_a_batch_is_waited_for_has_replaced_the_executor(running: PlacementWorld, wish: str) -> None:
+    uid = running.create()
+    running.agent.await_request()
+    message = "executor 3 on node-2 has replaced executor 1 on node-1 after 5.0 s; a batch after that is waited for"
+    running.agent.respond(uid, PlacementStatus.IN_PROGRESS, message, replaced=True)
+    running.await_phase("Moving")
+    if wish:
+        running.patch(cancel=True)
+    running.world.application.end_pods()
+    assert message in running.await_phase("Succeeded")["status"]["message"]
+
+
 def test_the_next_run_says_what_it_knows(running: PlacementWorld) -> None:
     uid = running.create()
     running.agent.await_request()

@@ -111,20 +111,24 @@ def decide(
 
 
 def _decide(drain: DrainPass, driver: DriverPod | None) -> Decision:
-    """Decide, and remove what is left in the way of a PipelineDrain that is gone."""
+    """Decide, and remove what is left in the way of PipelineDrains that are gone."""
     application = drain.application
-    decision = decide(
-        drain_id=drain.drain_id,
-        notifications=drain.messages.notifications,
-        reports=drain.messages.reports,
-        written_before=bool(drain.status.drain_id),
-        driver=driver,
-        other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
-        now=drain.now,
-    )
-    if decision.other and is_orphan(drain.cluster, drain.namespace, drain.messages.notifications[decision.other]):
-        drain.messages.remove(decision.other)
-        return _decide(drain, driver)
+    left: set[str] = set()
+    while True:
+        decision = decide(
+            drain_id=drain.drain_id,
+            notifications={other: found for other, found in drain.messages.notifications.items() if other not in left},
+            reports=drain.messages.reports,
+            written_before=bool(drain.status.drain_id),
+            driver=driver,
+            other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
+            now=drain.now,
+        )
+        if not decision.other or not is_orphan(drain.cluster, drain.namespace, drain.messages.notifications[decision.other]):
+            break
+        left.add(decision.other)
+    if left:
+        drain.messages.remove(left)
     return decision
 
 

@@ -7,7 +7,7 @@ from spark_drain_store.placement_messages import PlacementResponse, PlacementSta
 
 from spark_drain_operator.clock import format_time, later
 from spark_drain_operator.engine.outcome import Ended, Outcome, Waiting, ended
-from spark_drain_operator.kinds.placement.decide import STOP_SECONDS, answered
+from spark_drain_operator.kinds.placement.decide import STOP_SECONDS, answered, replaced_before_the_end
 from spark_drain_operator.kinds.placement.observation import PlacementPass
 from spark_drain_operator.kinds.placement.reasons import ConditionType, Phase, Reason, message_of
 
@@ -40,6 +40,9 @@ def run(placement: PlacementPass) -> Outcome:
     application = placement.application
     driver = application.serving_driver if application is not None and application.uid == status.application_uid else None
     if driver is None or driver.run_id != status.run_id:
+        replaced = replaced_before_the_end(response)
+        if replaced is not None:
+            return Ended(replaced)
         state = application.state if application is not None else "none"
         return ended(Phase.FAILED, Reason.RUN_ENDED, message_of(Reason.RUN_ENDED, run=status.run_id, state=state))
     if response is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spark_drain_operator.engine.outcome import DONE, Outcome, Waiting, ended
-from spark_drain_operator.kinds.placement.decide import answered, give_up_at
+from spark_drain_operator.engine.outcome import DONE, Ended, Outcome, Waiting, ended
+from spark_drain_operator.kinds.placement.decide import answered, give_up_at, replaced_before_the_end
 from spark_drain_operator.kinds.placement.observation import PlacementPass
 from spark_drain_operator.kinds.placement.reasons import ConditionType, Phase, Reason, message_of
 
@@ -34,9 +34,13 @@ def run(placement: PlacementPass) -> Outcome:
         placement.read_placements()
     if answered(placement.response, wish) is not None:
         return DONE  # `follow` ends it
-    if not placement.unreadable and (application is None or not application.driver_alive):
-        return ended(Phase.CANCELLED, wish, f"{message_of(wish)}; no driver of the application is alive")
     left = (give_up_at(status.withdrawal_time, placement.spec.acknowledge_timeout, placement.response) - placement.now).total_seconds()
+    over = not placement.unreadable and (application is None or not application.driver_alive)
+    replaced = replaced_before_the_end(placement.response) if over or left <= 0 else None
+    if replaced is not None:
+        return Ended(replaced)
+    if over:
+        return ended(Phase.CANCELLED, wish, f"{message_of(wish)}; no driver of the application is alive")
     if left <= 0:
         requests = placement.placements.status(placement.placement_id)
         return ended(
