@@ -137,9 +137,9 @@ class Lease:
         """Let others go on at once; a lease that this run has acquired anew since stays."""
         self._renew_no_more()
         try:
-            if _text(self._files, _LEASE_FILE) != self._text:
-                return
-            self._files.delete_files(*reversed(LEASE_FILES))  # the lease last: who finds none finds no old heartbeat either
+            with _alone_at(self._files.root):
+                if _text(self._files, _LEASE_FILE) == self._text:
+                    self._files.delete_files(*reversed(LEASE_FILES))  # the lease last: who finds none finds no old heartbeat either
         finally:
             self.over.set()
 
@@ -147,6 +147,14 @@ class Lease:
 _of_this_process: WeakValueDictionary[str, Lease] = WeakValueDictionary()
 _texts_of_this_process: set[str] = set()
 """Of those as well that nobody holds any more. An application id tells no process: `spark.app.id` may be a conf."""
+
+
+_changing: dict[str, threading.Lock] = {}
+"""By checkpoint: held while this process releases its lease, or replaces it by another one."""
+
+
+def _alone_at(root: str) -> threading.Lock:
+    return _changing.setdefault(root, threading.Lock())
 
 
 def _untold(_: str) -> None:
@@ -192,14 +200,13 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
     CheckpointLeasedError
         Another driver has it and shows that it is alive.
     """
-    run_id, seconds = internals.application_id, LEASE.read_or_default(internals.session_conf)
+    seconds = LEASE.read_or_default(internals.session_conf)
     if files.compares:
         with suppress(CheckpointLeasedError):
             return Lease(files, internals, seconds, None)  # it is free nearly always
-    found = _read(files)
-    mine = found is not None and found.run == run_id and found.text in _texts_of_this_process and _stopped(found) is None
-    void = None if mine else found
-    made = Lease(files, internals, seconds, _wait_until_void(files, void, tell) if void is not None else found)
+    found = _free_or_ones_own(files, internals, seconds)
+    void = None if isinstance(found, Lease) else found
+    made = found if isinstance(found, Lease) else Lease(files, internals, seconds, _wait_until_void(files, found, tell))
     if void is not None:
         LOG.info("%s: the lease of run %s is void, its driver is gone", files.root, void.run)
     if not (files.compares or (void is None and files.renames_atomically)):
@@ -211,6 +218,16 @@ def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Calla
     if void is not None:
         tell("")
     return made
+
+
+def _free_or_ones_own(files: CheckpointFiles, internals: SparkInternals, seconds: float) -> Lease | _Found:
+    """Acquire a lease that is free or of this run; return that of somebody else."""
+    with _alone_at(files.root):
+        found = _read(files)
+        mine = found is not None and found.run == internals.application_id and found.text in _texts_of_this_process
+        if found is None or (mine and _stopped(found) is None):
+            return Lease(files, internals, seconds, found)
+        return found
 
 
 def _leased_meanwhile(files: CheckpointFiles) -> CheckpointLeasedError:

@@ -85,6 +85,25 @@ def test_a_lease_that_its_own_run_has_acquired_anew_is_renewed_no_more(tmp_path:
     assert not beating()
 
 
+def test_a_run_that_acquires_what_it_is_just_releasing_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    releasing, files = files_in(tmp_path), files_in(tmp_path)
+    first = acquire_lease(releasing, run("one"))
+    with ThreadPoolExecutor(1) as other:
+        acquired, delete = [], releasing.delete_files
+
+        def slowly(*names: str) -> None:
+            acquired.append(other.submit(acquire_lease, files, run("one")))
+            time.sleep(SECONDS)
+            delete(*names)
+
+        monkeypatch.setattr(releasing, "delete_files", slowly)
+        first.release()
+        second = acquired[0].result(60)
+    assert files.read(LEASE_FILES[0]) == second.text
+    second.release()
+    assert not files.names("_drain")
+
+
 def heartbeat(files: CheckpointFiles) -> list[str | None]:
     return [files.read(name) for name in LEASE_FILES]
 
