@@ -187,7 +187,7 @@ def test_what_was_drained_in_time_is_drained_whatever_was_refused_meanwhile(api_
 class Forbidden(ApplicationObjects):
     """The operator may not read applications (any more)."""
 
-    def get(self, *_: str, fresh: bool = False) -> dict[str, Any] | None:
+    def get(self, *_: object, **_options: object) -> dict[str, Any] | None:
         raise ApiError(403, "Forbidden", "sparkapplications is forbidden")
 
 
