@@ -28,7 +28,7 @@ def _leased(checkpoint: str) -> Iterator[CheckpointFiles]:
     with as_agent():
         spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     internals = SparkInternals(spark)
-    files = CheckpointFiles(internals, checkpoint)
+    files = CheckpointFiles(internals, internals.qualified(checkpoint))
     if not files.is_file("metadata") and not files.is_file(JOURNAL_FILE):
         raise CheckpointIOError(
             f"{files.root} is not a checkpoint directory: no metadata file; give the checkpointLocation of one query, the directory that "

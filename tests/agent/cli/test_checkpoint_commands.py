@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from spark_drain_agent.checkpoint.fence import fence_line
 from spark_drain_agent.checkpoint.journal import JournalStep, write_journal
 from spark_drain_agent.cli.checkpoint_commands import run
 
@@ -81,3 +84,16 @@ def test_batches_that_are_given_up_are_named(warm: Warm, tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert "restored: the version that was drained goes on" in said
     assert ("batches 9 to 10 of the newer version are given up" in said) is (newest is not None)
+
+
+@pytest.mark.parametrize("spelt", [os.path.relpath, str, "file:{}".format])
+def test_a_checkpoint_however_its_path_is_written(warm: Warm, tmp_path: Path, spelt: Callable[[Path], str]) -> None:
+    """As an application on a laptop may have it, relative to its directory: the state moves into the archive, and back."""
+    files = files_in(tmp_path)
+    for name in ("offsets/7", "commits/7", "state/0/0/8.delta"):
+        files.write(name, OFFSETS)
+    files.write("metadata", fence_line(JOURNAL.drain_id))
+    write_journal(files, JOURNAL)
+    for command, folder in (("recover", f"{JOURNAL.work}/state"), ("resume", "state")):
+        assert run(command, [spelt(tmp_path), COMMANDS[command]]) == 0
+        assert files.below(folder) == [f"{folder}/0/0/8.delta"]
