@@ -88,9 +88,20 @@ def refuse_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan
                 reasons.UNSUPPORTED_OPTION,
                 f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not work for {tracked.label}: {obstacle}",
             )
-    if options.state_export_path is not None and int(tracked.internals.spark_version.split(".")[0]) < 4:
+    if options.state_export_path is not None:
+        _refuse_export(tracked, f"stateExport.path {options.state_export_path!r}")
+
+
+def _refuse_export(tracked: TrackedQuery, asked: str) -> None:
+    if int(tracked.internals.spark_version.split(".")[0]) < 4:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_OPTION,
-            f"stateExport.path {options.state_export_path!r} needs the state reader of Spark 4.0 or newer, and this is Spark "
-            f"{tracked.internals.spark_version}: leave stateExport out",
+            f"{asked} needs the state reader of Spark 4.0 or newer, and this is Spark {tracked.internals.spark_version}: leave "
+            "stateExport out",
+        )
+    if tracked.location is not None and tracked.internals.is_encoded(tracked.location) and tracked.facts().operators:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_OPTION,
+            f"{asked} cannot be used for {tracked.label}: Spark's state reader does not find a checkpoint whose path has characters that "
+            f"a URI encodes, such as a space, and this one is {tracked.location!r}: leave stateExport out",
         )

@@ -325,6 +325,11 @@ class SparkInternals:
         path = self.jvm.org.apache.hadoop.fs.Path(location)
         return str(path.getFileSystem(self.hadoop_conf()).makeQualified(path).toString())
 
+    def is_encoded(self, location: str) -> bool:
+        """Return whether a path has characters that are written otherwise in its URI, such as a space or a percent sign."""
+        path = self.jvm.org.apache.hadoop.fs.Path(location)
+        return str(path.toUri().toString()) != str(path.toString())
+
     # -- plans ---------------------------------------------------------------------------------------------------------------------
 
     def analyzed_text(self, captured: CapturedWriter) -> str:

@@ -101,6 +101,22 @@ def test_state_is_exported_as_it_was_before_the_flush(warm: Warm, base: Path, tm
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", ["Drain", "Stop"])
+def test_state_that_spark_cannot_read_is_not_asked_of_it(warm: Warm, base: Path, tmp_path: Path, mode: str) -> None:
+    """Its reader encodes the checkpoint's path twice: it finds none where anything in it is to be encoded."""
+    Feed(tmp_path / "input").add(1)
+    counted(read(warm.session, tmp_path)).writeStream.queryName("counts").option(
+        "checkpointLocation", str(tmp_path / "with space")
+    ).foreachBatch(to_files(tmp_path / "out")).start().processAllAvailable()
+    reason, message = warm.refused(mode, stateExport__path=f"{base}/allowed/not-{mode}")
+    assert reason == "UnsupportedOption"
+    assert "stateExport.path" in message
+    assert f"'file:{tmp_path}/with space'" in message
+    warm.drain(mode)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_the_example_begins_with_the_exported_balances(warm: Warm, base: Path) -> None:
     folder = base / "allowed/balances"
     truth: Counter[str] = Counter()
