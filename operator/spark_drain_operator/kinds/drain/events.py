@@ -13,7 +13,6 @@ _WARNINGS = frozenset(
     {
         Reason.EXECUTORS_UNACCOUNTED,
         Reason.DRIVER_UNCONFIRMED,
-        Reason.FLUSH_STALLED,
         Reason.MALFORMED_REPORT,
         Reason.RESULT_NAME_TAKEN,
         Reason.RESULT_NOT_KEPT,
@@ -33,9 +32,10 @@ _IN_CONDITIONS_ONLY = frozenset(
         Reason.SCALE_DOWN_REQUESTED,
         Reason.WAITING_FOR_PODS,
         ConditionType.SCALED_DOWN,
+        Reason.FLUSH_STALLED,
     }
 )
-"""What goes well and is soon followed by an Event that includes it."""
+"""What goes well and is soon followed by an Event that includes it, and what Stalled tells with its cause."""
 
 
 def _together(events: list[Event]) -> list[Event]:

@@ -324,13 +324,15 @@ def test_a_forced_stop_leaves_the_next_version_alone(own_world: World, started: 
     assert not world.application.suspended
 
 
-def test_a_stalled_flush_is_shown_and_goes_on(world: World) -> None:
+@pytest.mark.parametrize(("of_agent", "shown"), [("", "FlushStalled"), ("StateExportFailed", "StateExportFailed")])
+def test_a_stalled_flush_is_shown_and_goes_on(world: World, of_agent: str, shown: str) -> None:
     agent = world.run_application()
     drain_id = world.create_drain()
     agent.await_notification()
-    agent.report(drain_id, DrainState.STALLED, message="query counts, batch 42: disk full")
-    stalled = world.await_condition("Stalled", "FlushStalled")
+    agent.report(drain_id, DrainState.STALLED, reason=of_agent, message="query counts, batch 42: disk full")
+    stalled = world.await_condition("Stalled", shown)
     assert "disk full" in stalled["message"]
+    eventually(lambda: [reason for type_, reason in world.events() if type_ == "Warning"] == [shown], what="one Event")
     agent.report(drain_id, DrainState.FLUSHING)
     world.await_condition("Stalled", "NotStalled")
 

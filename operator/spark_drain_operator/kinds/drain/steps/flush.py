@@ -28,7 +28,7 @@ def run(drain: DrainPass) -> Outcome:
     status, reason, message = decide(drain.report, drain.spec.mode)
     drain.status.set(ConditionType.FLUSHED, status, reason, message)
     if reason is Reason.FLUSH_STALLED:
-        drain.status.set(ConditionType.STALLED, "True", reason, message)
+        drain.status.set(ConditionType.STALLED, "True", drain.report.reason or reason, message)
     if status == "True":
         return DONE
     return Waiting(drain.settings.resync_seconds, message, 0.0 if reason is Reason.FLUSH_STALLED else drain.unhurried)
