@@ -164,7 +164,8 @@ def check_options(options: DrainOptions) -> None:
     if options.queries is not None and options.after_drain != "Keep":
         raise PlanRejectedError(
             reasons.UNSUPPORTED_OPTION,
-            "draining only some queries needs afterDrain 'Keep', since the others would be stopped without being drained",
+            f"queries {', '.join(map(repr, options.queries))} may only be named with afterDrain 'Keep', not {options.after_drain!r}, since "
+            "the others would be stopped without being drained: use that, or leave queries out, which drains all",
         )
 
 

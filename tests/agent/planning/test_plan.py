@@ -265,8 +265,8 @@ def test_refused_queries(options: DrainOptions, facts: QueryFacts, reason: str, 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (DrainOptions(queries=("a",)), "afterDrain 'Keep'"),
-        (DrainOptions(queries=("a",), after_drain="Delete"), "afterDrain 'Keep'"),
+        (DrainOptions(queries=("a",)), "queries 'a' may only be named with afterDrain 'Keep', not 'Suspend'"),
+        (DrainOptions(queries=("a",), after_drain="Delete"), "afterDrain 'Keep', not 'Delete'"),
     ],
 )
 def test_refused_options(options: DrainOptions, words: str) -> None:
