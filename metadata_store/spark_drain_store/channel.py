@@ -84,7 +84,10 @@ def open_channel(location: str, topic: str = DRAIN) -> Channel:
 
                 requests, reports = open_config_maps(namespace, config_map_names(name, kind or "SparkApplication"))
             except ImportError as error:
-                raise StoreError(f"metadata store {location!r} needs the kubernetes package: install spark-drain[agent]") from error
+                raise StoreError(
+                    f"metadata store {location!r} needs the kubernetes package: in a clone of spark-drain run "
+                    "python3 -m pip install '.[agent]'"
+                ) from error
             return Channel.over(requests, reports, topic=topic)
     raise StoreError(f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")
 

@@ -109,7 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in _PACKAGES:
             raise
-        print(f"error: the package {error.name} is missing: install spark-drain[operator]", file=sys.stderr)
+        print(
+            f"error: the package {error.name} is missing: in a clone of spark-drain run python3 -m pip install '.[operator]'",
+            file=sys.stderr,
+        )
         return 1
 
 

@@ -11,7 +11,10 @@ from spark_drain_operator.cli import OneLine, parse
 
 
 def test_the_command_line_refuses_nonsense(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, words in ((["--workers", "0"], "--workers must be at least 1"), (["--resync-seconds", "0.1"], "--resync-seconds")):
+    for arguments, words in (
+        (["--workers", "0"], "--workers must be at least 1"),
+        (["--resync-seconds", "0.1"], "--resync-seconds"),
+    ):
         with pytest.raises(SystemExit):
             parse(arguments)
         assert words in capsys.readouterr().err
@@ -31,4 +34,4 @@ def test_without_the_operators_packages_there_is_one_line(tmp_path: Path, missin
     command = [sys.executable, "-m", "spark_drain_operator", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert done.returncode == 1
-    assert done.stderr == f"error: the package {missing} is missing: install spark-drain[operator]\n"
+    assert done.stderr == f"error: the package {missing} is missing: in a clone of spark-drain run python3 -m pip install '.[operator]'\n"

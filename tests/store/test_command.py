@@ -265,7 +265,8 @@ def test_config_maps_without_the_kubernetes_package(tmp_path: Path) -> None:
     words = argv("configmap:default/clicks", "show")
     refused(
         subprocess.run(words, capture_output=True, text=True, check=False, env=environment),
-        "metadata store 'configmap:default/clicks' needs the kubernetes package: install spark-drain[agent]",
+        "metadata store 'configmap:default/clicks' needs the kubernetes package: in a clone of spark-drain run "
+        "python3 -m pip install '.[agent]'",
     )
 
 
