@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import re
 import sys
 from collections.abc import Sequence
 
@@ -47,6 +48,8 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Na
         parser.error(f"--workers must be at least 1, not {options.workers}")
     if options.resync_seconds < 1:
         parser.error(f"--resync-seconds must be at least 1, not {options.resync_seconds:g}")
+    if options.liveness is not None and not re.match(r"http://[^/]+:\d+/", options.liveness):
+        parser.error(f"--liveness {options.liveness!r} is not a URL such as http://0.0.0.0:8080/healthz")
     namespaces = tuple(name.strip() for name in options.namespaces.split(",") if name.strip())
     settings = Settings(
         namespaces=namespaces,
