@@ -9,6 +9,7 @@ kubectl cordon "$node"
 executors=$(kubectl get pods -n "$namespace" -l spark-role=executor,sparkoperator.k8s.io/app-name \
   --field-selector "spec.nodeName=$node,status.phase=Running" \
   -o jsonpath='{range .items[*]}{.metadata.labels.sparkoperator\.k8s\.io/app-name}/{.metadata.name}{"\n"}{end}')
+[ -n "$executors" ] || echo "no executor of a SparkApplication of namespace $namespace runs on $node" >&2
 
 placements=
 for executor in $executors; do

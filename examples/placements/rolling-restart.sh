@@ -7,6 +7,10 @@ namespace=$1 application=$2
 
 executors=$(kubectl get pods -n "$namespace" -l "spark-role=executor,sparkoperator.k8s.io/app-name=$application" \
   --field-selector status.phase=Running -o jsonpath='{.items[*].metadata.name}')
+if [ -z "$executors" ]; then
+  echo "no executor of application $application runs in namespace $namespace" >&2
+  exit 1
+fi
 
 for pod in $executors; do
   placement=$(kubectl create -n "$namespace" -o name -f - <<EOF
