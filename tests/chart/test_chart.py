@@ -291,3 +291,15 @@ def test_an_installation_without_objects_of_the_whole_cluster(helm: str) -> None
 def test_a_namespace_of_agents_is_named_once(helm: str) -> None:
     twice = ",".join(f"agentNamespaces[{n}].namespace=one,agentNamespaces[{n}].serviceAccounts={{a{n}}}" for n in (0, 1))
     assert "names one twice" in refused(helm, "--set", twice)
+
+
+def test_a_second_release_as_the_page_has_it(helm: str, tmp_path: Path) -> None:
+    """It watches its own namespace alone, and the agents there have their permissions."""
+    section = (ROOT / "docs/operations.md").read_text().partition("\n## A second release\n")[2]
+    (tmp_path / "values.yaml").write_text(section.partition("```yaml\n")[2].partition("```")[0])
+    objects = rendered(helm, "--values", str(tmp_path / "values.yaml"))
+    (deployment,) = (each for each in objects if each["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "--namespaces=team-b-pipelines" in container["args"]
+    assert {each["metadata"]["namespace"] for each in objects if each["kind"] in ("Role", "RoleBinding")} == {"team-b-pipelines"}
+    assert not any(each["kind"] == "CustomResourceDefinition" for each in objects)
