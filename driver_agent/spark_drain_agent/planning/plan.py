@@ -353,6 +353,12 @@ def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ..
         )
     if any(operator.name == "Join" for operator in facts.operators):
         found.append(f"{facts.label} joins streams: a pair with one half read before the drain and the other after it is not found")
+    leaving = sorted({operator.name for operator in facts.operators if operator.timers})
+    if leaving and policy != "Continue":
+        found.append(
+            f"{facts.label} keeps state by code of its own ({', '.join(leaving)}): what that code does not emit when its timers or timeouts"
+            " fire, or has set none for, is not emitted, and the next version starts without it"
+        )
     if any(operator.processing_time for operator in facts.operators):
         found.append(
             f"{facts.label} has processing-time timers: its flush batch runs with a clock at 2262-01-01, beyond all of them, and "

@@ -61,7 +61,7 @@ def test_what_infinity_does_to_an_operator(operator: LogicalOperator, output_mod
 
 def test_a_clock_beyond_all_timers_is_said_in_the_plan() -> None:
     timers = LogicalOperator("FlatMapGroupsInPandasWithState", watermarked=True, timers=True)
-    assert not any("timers" in warning for warning in plan_query(DrainOptions(), replace(FACTS, operators=(timers,))).warnings)
+    assert not any("processing-time" in warning for warning in plan_query(DrainOptions(), replace(FACTS, operators=(timers,))).warnings)
     *_, warning = plan_query(DrainOptions(), replace(FACTS, operators=(replace(timers, processing_time=True),))).warnings
     assert "query 'orders' has processing-time timers" in warning
     assert "2262-01-01" in warning
@@ -83,6 +83,15 @@ def test_timeouts_that_spark_refuses_in_the_flush_are_said_in_the_plan(
     operator = LogicalOperator(name, watermarked=timers, timers=timers, processing_time=processing_time)
     plan = plan_query(DrainOptions(state_loss_policy="Accept"), replace(FACTS, operators=(operator,)))
     assert any("query 'orders' has timeouts in event time" in warning for warning in plan.warnings) == warned
+
+
+@pytest.mark.parametrize("name", ["TransformWithStateInPySpark", "FlatMapGroupsInPandasWithState"])
+def test_state_that_only_code_could_emit_is_said_in_the_plan(name: str) -> None:
+    """Only the flush shows what timers leave; planned as flushed without a word, all state of a processor without timers was lost."""
+    facts = replace(FACTS, operators=(LogicalOperator(name, watermarked=True, timers=True),))
+    planned = {policy: plan_query(DrainOptions(checkpoint_policy=policy), facts).warnings for policy in ("Auto", "Continue")}
+    assert {policy: sum(name in warning for warning in warnings) for policy, warnings in planned.items()} == {"Auto": 1, "Continue": 0}
+    assert not any("code of its own" in warning for warning in plan_query(DrainOptions(), FACTS).warnings)
 
 
 def test_state_with_a_time_to_live_expires_at_the_end_of_time() -> None:
