@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from spark_drain_agent import generation
+from spark_drain_agent.drain import after_commit
 from spark_drain_store import DrainState
 
 from tests.semantics.topics import MAX_OFFSETS, Topic, events, kafka
@@ -152,3 +155,38 @@ def test_a_topic_between_two_queries(application: Begin, topic: Topic, tmp_path:
         assert not reader._jsq.isActive()
         app.close()
         assert sink.ids == Counter(range(topic.events))
+
+
+def test_rows_that_come_again_are_told_by_their_generation(application: Begin, topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flush fails between the sink's write and its commit, as at a crash; the next version writes the rest of the open window."""
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.2,))
+    out = Topic(topic.spark, topic.broker, f"{topic.name}-out")
+    drained = F.udf(lambda _: generation(), "int")("window.start").alias("generation")
+    for keys in ((), ("source",)):
+        topic.add(33)
+        app = application()
+        counted = topic.stream().withColumn("source", F.lit("any")).groupBy(F.window("at", "10 seconds"), *keys)
+        rows = counted.agg(F.sort_array(F.collect_list("id")).alias("ids")).withColumn("at", F.current_timestamp())
+        writer = rows.select(F.to_json(F.struct("window", "ids", "at", drained)).alias("value")).writeStream.format("kafka").queryName("q")
+        writer = writer.option("kafka.bootstrap.servers", topic.broker.address).option("topic", out.name)
+        writer = writer.option("checkpointLocation", f"{app.base}/q")
+        read_all(app.launch(writer))
+        newest = max(int(path.name) for path in Path(f"{app.base}/q/commits").glob("[0-9]*"))
+        in_the_way = Path(f"{app.base}/q/commits/{newest + 1}")
+        if not keys:
+            in_the_way.mkdir()
+        with app.user_waits():
+            asked = app.ask()
+            app.answer(asked, DrainState.DRAINED, DrainState.STALLED)
+            if in_the_way.is_dir():
+                in_the_way.rmdir()
+            app.answer(asked, DrainState.DRAINED, patient=True)
+        app.finish(asked)
+        app.close()
+    written = topic.broker.read(out.name)
+    times = Counter(json.dumps(row) for row in written)
+    assert set(times.values()) == {1, 2}, "what comes again is equal to the last byte"
+    kept = {(row["window"]["start"], row["generation"]): row["ids"] for row in written}
+    assert Counter(number for ids in kept.values() for number in ids) == Counter(range(66))
+    by_window = {row["window"]["start"]: row["ids"] for row in written}
+    assert sum(map(len, by_window.values())) < 66, "the first part of the window at the cut is lost to a reader that keys by window"
