@@ -50,6 +50,7 @@ class FileStore:
             self._wait_for(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
             yield
         finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # to close it is not enough where the application has just forked a process
             os.close(descriptor)
 
     def _wait_for(self, descriptor: int, kind: int) -> None:

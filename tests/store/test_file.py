@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,29 @@ def test_a_lock_that_is_never_released_is_waited_for_a_while(tmp_path: Path, mon
         with pytest.raises(StoreUnavailableError, match="is locked: a process has held"):
             store.read()
     assert store.read().entries == {"a": "1"}
+
+
+def test_a_process_that_is_forked_meanwhile_does_not_keep_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An application may fork workers, which inherit what is open, while the agent looks at its store."""
+    store = FileStore(tmp_path)
+    store.write({"a": "1"})
+    workers: list[int] = []
+
+    def fork(kind: int, descriptor: int) -> None:
+        fcntl.flock(descriptor, kind)
+        if (worker := os.fork()) == 0:
+            signal.pause()
+        workers.append(worker)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "_wait_for", lambda descriptor, kind: fork(kind, descriptor))
+        store.read()
+    try:
+        monkeypatch.setattr("spark_drain_store.file._LOCK_SECONDS", 0.2)
+        FileStore(tmp_path).write({"a": "2"})
+    finally:
+        os.kill(workers[0], signal.SIGKILL)
+        os.waitpid(workers[0], 0)
 
 
 def test_a_folder_that_cannot_be_looked_into_is_away(tmp_path: Path) -> None:
