@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except StoreError as error:
             print(f"error: --metadata-store: {error}", file=sys.stderr)
             return 2
+    _keep_loggers()
     install_hooks(options.metadata_store)
     _run(options.script, options.arguments, module=options.module)
     return 0
@@ -81,6 +82,24 @@ def _log_to_stderr(level: str) -> None:
         logger.handlers = [handler]
         logger.setLevel(lowest)
         logger.propagate = False
+
+
+class _Kept(logging.Logger):
+    """A logger that a program does not disable together with all those that its `logging.config` does not name."""
+
+    @property
+    def disabled(self) -> bool:
+        return False
+
+    @disabled.setter
+    def disabled(self, value: bool) -> None:
+        pass
+
+
+def _keep_loggers() -> None:
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.startswith("spark_drain") and isinstance(logger, logging.Logger):
+            logger.__class__ = _Kept
 
 
 def _run(program: str, arguments: Sequence[str], *, module: bool) -> None:

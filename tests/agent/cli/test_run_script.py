@@ -76,6 +76,21 @@ def test_a_program_may_close_its_stderr(tmp_path: Path) -> None:
     assert run(tmp_path, *AGENT["module"], str(write(tmp_path, "silent.py", told))) == Outcome(0, "goes on\n", "")
 
 
+def test_a_program_that_configures_logging_does_not_silence_the_agent(tmp_path: Path) -> None:
+    """`dictConfig` and `fileConfig` disable every logger that there is and that they do not name, unless they are told otherwise."""
+    told = """
+import logging.config
+logging.config.dictConfig({"version": 1})
+logging.getLogger("app").warning("of the program")
+logging.getLogger("spark_drain").warning("of the agent")
+logging.getLogger("spark_drain_store.kube_client").warning("of the store")
+"""
+    outcome = run(tmp_path, *AGENT["module"], str(write(tmp_path, "configured.py", told)))
+    assert outcome.code == 0
+    for line in ("of the program", "WARNING spark_drain: of the agent", "WARNING spark_drain_store.kube_client: of the store"):
+        assert outcome.err.count(line) == 1, outcome.err
+
+
 def programs(folder: Path) -> dict[str, list[str]]:
     """Return all the ways in which Python can be told what to run, in a folder with a program of each kind."""
     script = write(folder, "probe.py", START)
