@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -19,7 +20,7 @@ from spark_drain_agent.drain.phases import Committed
 from spark_drain_agent.drain.planned import refuse_confs
 from spark_drain_agent.drain.reporter import Reporter
 from spark_drain_agent.drain.request import Request
-from spark_drain_agent.drain.selection import Selection, StartsInFlightError, select
+from spark_drain_agent.drain.selection import Selection, StartsInFlightError, check_all_seen, select
 from spark_drain_agent.drain.uncommitted_query import UncommittedQuery
 from spark_drain_agent.durations import START
 from spark_drain_agent.gate import Phase
@@ -226,6 +227,7 @@ class BeforeCommit:
                     called_back = True
                 executors = dict(self._host.internals.executors())
                 look_again(self._host.channel, self._request, self._keep_waiting)
+                self._look_again_for_unseen(options)
                 if not any(target.stopped for target in self._targets) and gate.hold(lambda known=known: self._known() == known):  # type: ignore[misc]
                     break
                 if gate.leaving:
@@ -244,6 +246,12 @@ class BeforeCommit:
             executors=executors,
             left_alone=planned.selection.left_alone,
         )
+
+    def _look_again_for_unseen(self, options: DrainOptions) -> None:
+        """Refuse what was started out of the agent's sight while the others were frozen."""
+        if options.queries is None:
+            with suppress(StartsInFlightError):  # the gate knows of these
+                check_all_seen(self._host)
 
     def _wait_for_the_end(self) -> NoReturn:
         """Give the queries back until the application has ended, which may be later than it seems."""

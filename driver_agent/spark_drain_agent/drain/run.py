@@ -29,6 +29,7 @@ from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, c
 __all__ = ["Drain"]
 
 _ASK_AGAIN_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
 
 
 class Drain:
@@ -199,6 +200,7 @@ class Drain:
             self._answer_withdrawal()  # it may have come between the last look and the decision
             finished = finish_all(committed, self.request, self._reporter)
         remarks = self._call_back_after(finished)
+        self._wait_until_nothing_runs()
         self._report_executors(finished)
         message = "; ".join((_summary(finished), *remarks))
         self._reporter.change_surely(time.sleep, state=DrainState.DRAINED, reason="Drained", message=message)
@@ -234,6 +236,15 @@ class Drain:
                 LOG.warning("drain %s: %s", self.drain_id, error)
                 return (str(error),)
         return ()
+
+    def _wait_until_nothing_runs(self) -> None:
+        """Call no application drained while a query runs in it, as one that a library in Java has started meanwhile."""
+        while self._names is None and (running := self._host.internals.active_queries()):
+            message = f"drained, but for what was started out of the agent's sight: stop {', '.join(running.values())}"
+            self._reporter.change(state=DrainState.STALLED, reason=reasons.UNSUPPORTED_QUERY, message=message)
+            if self.request.wait_with_spark(_LOOK_SECONDS):
+                message = f"given up, since its notification was removed; {message}"
+                raise DrainEndedError(DrainState.FAILED, reasons.UNSUPPORTED_QUERY, message)
 
     def _report_executors(self, finished: Finished) -> None:
         """Collect the executors' answers into the report."""

@@ -14,7 +14,7 @@ from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import cause_first
 
-__all__ = ["Selection", "StartsInFlightError", "select"]
+__all__ = ["Selection", "StartsInFlightError", "check_all_seen", "select"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
     is, and named, and so is one with whose checkpoint another run has gone on.
     """
     if options.queries is None:
-        _check_all_seen(host)
+        check_all_seen(host)
     host.registry.prune()
     standing = [(tracked, tracked.standing()) for tracked in host.registry.all()]
     standing = [(tracked, state) for tracked, state in standing if state is not Standing.FAILED or not host.held.made_good(tracked)]
@@ -124,7 +124,7 @@ class StartsInFlightError(Exception):
     """Queries run of which the agent may only not know yet, since others are being started."""
 
 
-def _check_all_seen(host: DrainHost) -> None:
+def check_all_seen(host: DrainHost) -> None:
     """Refuse to drain an application of whose queries the agent has seen only a part.
 
     Raises

@@ -42,6 +42,9 @@ class NoSpark:
     def executors(self) -> list[tuple[str, str]]:
         return []
 
+    def active_queries(self) -> dict[str, str]:
+        return {}
+
     def session_conf(self, _name: str, default: str) -> str:
         return default
 

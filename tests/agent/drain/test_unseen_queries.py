@@ -1,0 +1,65 @@
+"""Queries that are started out of the agent's sight, as a library in Java does, while the others are being drained."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from spark_drain_agent import is_drain_pane
+
+from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.driver.streams import writer
+from tests.agent.harness import Feed, eventually, exactly, ids_in
+from tests.agent.warm import Warm
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+class Slow:
+    """A query whose batches, or whose flush alone, wait to be let go."""
+
+    def __init__(self, warm: Warm, base: Path, *, in_flush: bool) -> None:
+        self.begun, self.free = threading.Event(), threading.Event()
+        self.feed = Feed(base / "input")
+        self.feed.add(2)
+        to_sink = to_files(base / "out")
+
+        def write(batch: DataFrame, batch_id: int) -> None:
+            if is_drain_pane() == in_flush:
+                self.begun.set()
+                assert self.free.wait(120)
+            to_sink(batch, batch_id)
+
+        made = counted(read(warm.session, base)).writeStream.queryName("slow").option("checkpointLocation", str(base / "slow"))
+        self.query = made.foreachBatch(write).start()
+
+
+def test_one_that_comes_before_the_decision_is_refused_by_name(warm: Warm, tmp_path: Path) -> None:
+    slow = Slow(warm, tmp_path, in_flush=False)
+    assert slow.begun.wait(60)
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+        unseen = writer(warm.session, tmp_path, "unseen")._jwrite.start()
+        slow.free.set()
+        refused = warm.drains.reaches(asked, "Rejected", reason="UnsupportedQuery")
+    assert "has not seen the start of queries unseen:" in refused["message"]
+    unseen.stop()
+    slow.query.processAllAvailable()
+    warm.drain()
+    assert ids_in(tmp_path / "out") == exactly(slow.feed.ids)
+
+
+def test_no_drain_is_over_while_one_runs_that_came_after_the_decision(warm: Warm, tmp_path: Path) -> None:
+    slow = Slow(warm, tmp_path, in_flush=True)
+    slow.query.processAllAvailable()
+    with warm.requested() as asked:
+        assert slow.begun.wait(60)
+        unseen = writer(warm.session, tmp_path, "unseen")._jwrite.start()
+        slow.free.set()
+        stalled = warm.drains.reaches(asked, "Stalled", reason="UnsupportedQuery")
+        assert "stop unseen" in stalled["message"]
+        unseen.stop()
+        eventually(lambda: warm.drains.show(asked)["state"] == "Drained", "the drain to end")
+    assert ids_in(tmp_path / "out") == exactly(slow.feed.ids)
