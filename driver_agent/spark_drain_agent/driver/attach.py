@@ -22,7 +22,7 @@ from spark_drain_agent.spark_internals.session import SparkInternals, active_con
 
 __all__ = ["attach", "current_agent", "install_hooks", "pyspark_hidden"]
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler may ask for a session while its own thread attaches
 _agent: Agent | None = None
 _refusal: ConnectRefusal | None = None
 

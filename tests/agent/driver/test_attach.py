@@ -1,9 +1,16 @@
-"""What is said where a program cannot have what it would have without the agent."""
+"""What is said where a program cannot have what it would have without the agent, and what may happen while the agent attaches."""
 
+import atexit
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from pyspark.sql import SparkSession
+from spark_drain_agent.driver import attach
 from spark_drain_agent.driver.attach import pyspark_hidden
+
+from tests.agent.driver.streams import in_thread
 
 
 def test_another_pyspark_that_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -12,3 +19,20 @@ def test_another_pyspark_that_comes_first(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "pyspark/__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     assert pyspark_hidden() == str(tmp_path / "pyspark")
+
+
+def test_a_signal_handler_may_ask_for_the_session_while_the_agent_attaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a store that is away this takes seconds; Python runs handlers in the thread that waits for it."""
+    spark = cast(SparkSession, SimpleNamespace())
+    found: list[Any] = []
+
+    class Interrupted(SimpleNamespace):
+        def begin(self) -> None:
+            found.append(attach._attach(spark, "file:store"))
+
+    made = SimpleNamespace(application_id="run", conf=None, spark_version="4.2.0", stop_returned=False)
+    monkeypatch.setattr(attach, "_agent", None)
+    monkeypatch.setattr(attach, "SparkInternals", lambda _: made)
+    monkeypatch.setattr(attach, "Agent", lambda internals, _, identity: Interrupted(internals=internals, identity=identity))
+    monkeypatch.setattr(atexit, "register", lambda _: None)
+    assert found == [in_thread(lambda: attach._attach(spark, "file:store"), 10)]
