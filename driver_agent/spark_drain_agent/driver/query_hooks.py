@@ -16,6 +16,7 @@ from spark_drain_agent.agent_thread import as_agent, in_callback, is_agent
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.driver.agent import LET_DECIDE_SECONDS, Agent
 from spark_drain_agent.gate import Phase
+from spark_drain_agent.spark_internals.errors import JavaError
 
 __all__ = ["hook_queries"]
 
@@ -58,6 +59,11 @@ class _Slices:
         """Return so many seconds, or what is left if that is less."""
         return seconds if self._deadline is None else max(0.0, min(seconds, self._deadline - monotonic()))
 
+    @property
+    def more(self) -> bool:
+        """Whether there is time for another wait."""
+        return self.of(_SLICE_SECONDS) > _SHORTEST_SECONDS
+
     def next(self) -> float:
         """Return how many seconds to wait at most; 0 or less when time is up, but not before the first look."""
         left = _SLICE_SECONDS if self._deadline is None else min(_SLICE_SECONDS, self._deadline - monotonic())
@@ -89,13 +95,17 @@ def _hook_wait_for_one(asked: Current) -> None:
                 if agent.held.shields(self):
                     agent.wait_while_held(remaining)
                     continue
-                ended = agent.held.was_drained(self)
+                drained = agent.held.was_drained(self)
                 try:
-                    ended = ended or bool(wait(self, max(remaining, _SHORTEST_SECONDS)))  # type: ignore[arg-type]
-                except Exception:
+                    ended = drained or bool(wait(self, max(remaining, _SHORTEST_SECONDS)))  # type: ignore[arg-type]
+                except Exception as error:
                     if agent.held.shields(self) or agent.held.was_drained(self):
                         continue  # its flush failed, and the drain makes that good
+                    if isinstance(error, StreamingQueryException) and slices.more and _is_ending(agent, self):
+                        continue
                     raise
+                if ended and not drained and slices.more and _is_ending(agent, self):
+                    continue
                 if ended and not agent.held.shields(self):
                     if agent.held.freezes(self):
                         agent.let_decide(slices.of(LET_DECIDE_SECONDS))
@@ -106,6 +116,14 @@ def _hook_wait_for_one(asked: Current) -> None:
         return False
 
     StreamingQuery.awaitTermination = hooked  # type: ignore[method-assign]
+
+
+def _is_ending(agent: Agent, query: StreamingQuery) -> bool:
+    """Return whether a query that was stopped, or has failed, has not come to its end: at its time limit Spark lets such a wait return."""
+    try:
+        return agent.internals.live(query).thread_alive
+    except JavaError:
+        return False
 
 
 def _hook_wait_for_any(asked: Current) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from spark_drain_agent.gate import Phase
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 
 from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.driver.streams import Started
 from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -53,6 +55,25 @@ class Main:
             return not self._thread.is_alive()
 
         eventually(ended, "the loop to end")
+
+
+@pytest.mark.parametrize("timeout", [None, 300], ids=["endless", "limited"])
+def test_a_wait_ends_with_the_query_and_not_when_it_is_told_to_end(warm: Warm, tmp_path: Path, timeout: int | None) -> None:
+    """What main closes after it, `foreachBatch` may still be using; and the next start would find the name taken."""
+    Feed(tmp_path / "input").add()
+    block = tmp_path / "block"
+    block.touch()
+    query = start(warm, tmp_path)
+    eventually((tmp_path / "blocked").exists, "a batch to begin")
+    stopping, waiting = Started(query.stop), Started(lambda: query.awaitTermination(timeout))
+    eventually(lambda: not query.isActive, "the query to be told to end")
+    time.sleep(1.5)
+    early = waiting.over
+    block.unlink()
+    for each in (stopping, waiting):
+        each.result()
+    assert not early
+    start(warm, tmp_path)
 
 
 @pytest.mark.parametrize("polls", [False, True], ids=["awaits", "polls"])
