@@ -209,7 +209,8 @@ class KubeClient:
             else:
                 config.load_kube_config(config_file=kubeconfig, client_configuration=configuration, persist_config=False)
         except config.ConfigException as error:
-            raise ApiUnavailableError(f"no Kubernetes credentials: run in a pod, or set KUBECONFIG ({error})") from error
+            where = "the service account" if in_pod else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
+            raise ApiUnavailableError(f"no Kubernetes credentials in {where} ({error}): run in a pod, or set KUBECONFIG") from error
         return cls(configuration)
 
     def _headers(self, accept: str, content_type: str | None) -> dict[str, str]:

@@ -277,13 +277,13 @@ def _count(name: str, value: str | None) -> int | None:
     return int(value)
 
 
-def named_values(flag: str, pairs: Iterable[str]) -> dict[str, str]:
+def named_values(flag: str, pairs: Iterable[str], form: str = "NAME=VALUE") -> dict[str, str]:
     """Read the NAME=VALUE texts of a command's repeatable flag; raises `UnsupportedOptionError`."""
     values: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise UnsupportedOptionError(f"{flag} {pair!r} must be NAME=VALUE")
+            raise UnsupportedOptionError(f"{flag} {pair!r} must be {form}")
         if values.setdefault(name, value) != value:
             raise UnsupportedOptionError(f"{flag} {name!r} is given twice, as {values[name]!r} and as {value!r}: give it once")
     return values

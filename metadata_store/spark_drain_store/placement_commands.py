@@ -103,7 +103,7 @@ def _write(channel: Channel, options: Namespace) -> str:
         options.processor_id,
         options.destination_host,
         run_id=options.deployment_id,
-        node_selector=named_values("--node-selector", options.node_selector),
+        node_selector=named_values("--node-selector", options.node_selector, "LABEL=VALUE"),
         expiry_seconds=options.request_expiry,
         decommission_at=None if after is None else datetime.now(UTC) + timedelta(seconds=after),
     )

@@ -51,6 +51,9 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Na
     if options.liveness is not None and not re.match(r"http://[^/]+:\d+/", options.liveness):
         parser.error(f"--liveness {options.liveness!r} is not a URL such as http://0.0.0.0:8080/healthz")
     namespaces = tuple(name.strip() for name in options.namespaces.split(",") if name.strip())
+    for name in namespaces:
+        if not re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+            parser.error(f"--namespaces: {name!r} is no name of a namespace: lower case letters, digits and '-', as in spark-jobs")
     settings = Settings(
         namespaces=namespaces,
         allow_delete=options.allow_delete,

@@ -14,6 +14,7 @@ def test_the_command_line_refuses_nonsense(capsys: pytest.CaptureFixture[str]) -
     for arguments, words in (
         (["--workers", "0"], "--workers must be at least 1"),
         (["--resync-seconds", "0.1"], "--resync-seconds"),
+        (["--namespaces", "a,Spark_Jobs"], "--namespaces: 'Spark_Jobs' is no name of a namespace"),
         (["--liveness", "8080"], "--liveness '8080' is not a URL such as http://0.0.0.0:8080/healthz"),
     ):
         with pytest.raises(SystemExit):

@@ -156,7 +156,7 @@ class TestCommand:
             (("write", "--processor-id", "4"), "--destination-host or --node-selector"),
             (("write", "--processor-id", "driver", "--destination-host", "n"), "'driver'"),
             (("write", "--processor-id", "4", "--destination-host", "n", "--request-expiry", "0"), "not 0"),
-            (("write", "--processor-id", "4", "--node-selector", "pool"), "'pool' must be NAME=VALUE"),
+            (("write", "--processor-id", "4", "--node-selector", "pool"), "'pool' must be LABEL=VALUE"),
             (("write", "--processor-id", "4", "--node-selector", "a=b", "--node-selector", "a=c"), "twice"),
             (("show", "nobody"), "there is no placement 'nobody'"),
             (("withdraw", "nobody"), "there is no placement 'nobody'"),

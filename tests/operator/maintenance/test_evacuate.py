@@ -301,5 +301,7 @@ def test_without_credentials_there_is_nothing_to_go_on_with(
 
     monkeypatch.setattr(KubeClient, "from_environment", absent)
     assert main(["node1"]) == 1
-    assert "no Kubernetes credentials: run in a pod, or set KUBECONFIG" in (said := capsys.readouterr().err)
+    said = capsys.readouterr().err
+    assert f"no Kubernetes credentials in {tmp_path / 'none'}" in said
+    assert "run in a pod, or set KUBECONFIG" in said
     assert "again" not in said
