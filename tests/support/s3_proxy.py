@@ -54,6 +54,8 @@ class Fault:
         The first one, counted from 1.
     times
         How many, None for all that follow.
+    every
+        After how many more it happens again, and so on; 0 for never.
     status
         HTTP status that refuses the request; 0 cuts the connection.
     carried_out
@@ -71,6 +73,7 @@ class Fault:
     after: str = ""
     nth: int = 1
     times: int | None = None
+    every: int = 0
     status: int = 0
     carried_out: bool = False
     hold: float = 0.0
@@ -92,7 +95,10 @@ class Fault:
         if not (re.fullmatch(self.kind, request.kind) and re.search(self.key, request.key)):
             return False
         self.seen += 1
-        return self.seen >= self.nth and (self.times is None or self.seen < self.nth + self.times)
+        beyond = self.seen - self.nth
+        if beyond >= 0 and self.every:
+            beyond %= self.every
+        return beyond >= 0 and (self.times is None or beyond < self.times)
 
 
 class S3Proxy:
