@@ -38,8 +38,8 @@ FAULTS: dict[str, dict[str, Any]] = {
 }
 _LEAST = 15
 """A drain makes more requests of each kind."""
-_READS = 70
-"""What a batch, or the plan of a drain, reads is less: a drain that begins anew each time comes to its end."""
+_READS, _AGAIN = 70, 2
+"""A drain reads less than three times as often. Not without an end: a flush that begins anew each time reads more than once as often."""
 _MOST_DRAINS = 10
 """Of one query: each has more to copy than the one before, as Spark keeps a hundred batches."""
 _IN_EVERY_RUN = {
@@ -71,7 +71,8 @@ class Case:
 
     def fault(self, failure: str, number: int) -> Fault:
         """Return what goes wrong at a request of that number."""
-        return Fault(KINDS[self.kind], nth=number, times=1, every=_READS if self.kind == "read" else 0, **FAULTS[failure])
+        again = _AGAIN if self.kind == "read" else 0
+        return Fault(KINDS[self.kind], nth=number, times=1, again=again, every=_READS, **FAULTS[failure])
 
 
 def _cases() -> Iterator[Case]:
@@ -126,7 +127,7 @@ class Generations:
             fault = self._s3.proxy.fault
             assert fault is not None
             assert fault.happened, report
-            self._s3.proxy.fault = fault if fault.every else None
+            self._s3.proxy.fault = fault if fault.again else None
         return report.state is DrainState.DRAINED
 
 

@@ -54,8 +54,8 @@ class Fault:
         The first one, counted from 1.
     times
         How many, None for all that follow.
-    every
-        After how many more it happens again, and so on; 0 for never.
+    again, every
+        How often it happens again, each time after so many requests.
     status
         HTTP status that refuses the request; 0 cuts the connection.
     carried_out
@@ -73,7 +73,8 @@ class Fault:
     after: str = ""
     nth: int = 1
     times: int | None = None
-    every: int = 0
+    again: int = 0
+    every: int = 1
     status: int = 0
     carried_out: bool = False
     hold: float = 0.0
@@ -96,8 +97,8 @@ class Fault:
             return False
         self.seen += 1
         beyond = self.seen - self.nth
-        if beyond >= 0 and self.every:
-            beyond %= self.every
+        if self.again and beyond >= 0:
+            beyond -= min(beyond // self.every, self.again) * self.every
         return beyond >= 0 and (self.times is None or beyond < self.times)
 
 
