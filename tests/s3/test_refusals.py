@@ -38,7 +38,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 }
 _LEAST = 15
 """A drain makes more requests of each kind."""
-_READS, _AGAIN = 70, 2
+_READS, _AGAIN = 75, 2
 """A drain reads less than three times as often. Not without an end: a flush that begins anew each time reads more than once as often."""
 _MOST_DRAINS = 10
 """Of one query: each has more to copy than the one before, as Spark keeps a hundred batches."""
