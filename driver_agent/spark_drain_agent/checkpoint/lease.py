@@ -25,7 +25,7 @@ from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.durations import LEASE
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["LEASE_FILES", "CheckpointLeasedError", "Lease", "acquire_lease", "obstacle_to_leasing"]
@@ -35,6 +35,7 @@ _HEARTBEAT_FILE = f"{DRAIN_FOLDER}/lease-heartbeat"
 LEASE_FILES = (_LEASE_FILE, _HEARTBEAT_FILE)
 """Names in the checkpoint; others may take over when neither changes."""
 
+_DAMAGED = "org.apache.hadoop.fs.ChecksumException"
 _HEARTBEATS = 5
 _LONGEST_LOOK_SECONDS = 5.0
 
@@ -68,7 +69,7 @@ class Lease:
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
         # As of before it is asked for: this process may stand still until it has the answer.
         self._renewed_at = monotonic()
-        if not files.write_if(_LEASE_FILE, self._text, before.text if before is not None else None):
+        if not _written(files, self._text, before.text if before is not None else None):
             raise _leased_meanwhile(files)
         self.over = threading.Event()
         """Set when this run does nothing more to the files."""
@@ -142,6 +143,15 @@ class Lease:
                     self._files.delete_files(*reversed(LEASE_FILES))  # the lease last: who finds none finds no old heartbeat either
         finally:
             self.over.set()
+
+
+def _written(files: CheckpointFiles, text: str, before: str | None) -> bool:
+    """Write a lease where there is still the one before; one that these files had, and have lost, does not forbid that."""
+    check, files.check_before_change = files.check_before_change, nothing
+    try:
+        return files.write_if(_LEASE_FILE, text, before)
+    finally:
+        files.check_before_change = check
 
 
 _of_this_process: WeakValueDictionary[str, Lease] = WeakValueDictionary()
@@ -255,10 +265,13 @@ def _read(files: CheckpointFiles) -> _Found | None:
 
 
 def _text(files: CheckpointFiles, name: str) -> str | None:
+    """Return a file's text, "" where it is damaged; a store that refuses for a moment says nothing about whose it is."""
     try:
         return files.read(name)
-    except JavaError:  # damaged, or it was there and was gone when it was opened
-        return "" if files.is_file(name) else None
+    except JavaError as error:
+        if class_of(error) != _DAMAGED:
+            raise
+        return ""
 
 
 def _stopped(found: _Found) -> Lease | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.lease import LEASE_FILES, CheckpointLeasedError, acquire_lease
 from spark_drain_agent.durations import LEASE
@@ -252,6 +253,45 @@ def test_a_driver_whose_heartbeat_is_stuck_looks_at_its_lease_before_each_change
         files.write("state/1", "the other one has")
     files.goes_on.set()
     assert mine.lost
+
+
+def test_a_lease_that_cannot_be_read_for_a_moment_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that has refused for longer than the lease, and refuses once more when it is asked whose the lease is."""
+    files = _StandsStill(tmp_path)
+    mine = acquire_lease(cast(CheckpointFiles, files), run("one"))
+    files.stands.wait(60)
+    time.sleep(SECONDS * 1.2)
+
+    def refused(name: str) -> str:
+        raise Py4JError("503")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "read", refused)
+        with pytest.raises(Py4JError):
+            files.write("state/1", "not yet")
+    files.write("state/1", "nobody has taken the lease")
+    assert not mine.lost
+    files.goes_on.set()
+    mine.release()
+
+
+def test_a_lease_that_was_lost_is_acquired_anew_once_the_other_driver_has_released_it(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    lost = acquire_lease(files, run("one"))
+    lost._released.set()  # its heartbeat stands still as well
+    lost._thread.join()
+    time.sleep(SECONDS * 1.2)
+    theirs = acquire_lease(files_in(tmp_path), run("two"))
+    with pytest.raises(CheckpointLeasedError, match="stood still for longer than its lease"):
+        files.write("state/1", "")
+    with pytest.raises(CheckpointLeasedError, match="run two"):
+        acquire_lease(files, run("one"))
+    with pytest.raises(CheckpointLeasedError, match="stood still for longer than its lease"):
+        files.write("state/1", "")
+    theirs.release()
+    again = acquire_lease(files, run("one"))
+    files.write("state/1", "of the one that has it")
+    again.release()
 
 
 def test_a_driver_that_stood_still_changes_nothing_that_another_has_now(tmp_path: Path) -> None:
