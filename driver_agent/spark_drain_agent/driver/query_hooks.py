@@ -121,7 +121,7 @@ def _hook_wait_for_one(asked: Current) -> None:
 def _is_ending(agent: Agent, query: StreamingQuery) -> bool:
     """Return whether a query that was stopped, or has failed, has not come to its end: at its time limit Spark lets such a wait return."""
     try:
-        return agent.internals.live(query).thread_alive
+        return agent.internals.is_in_jvm(query) and agent.internals.live(query).thread_alive
     except JavaError:
         return False
 

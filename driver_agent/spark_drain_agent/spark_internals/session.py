@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from py4j.clientserver import ClientServer  # type: ignore[import-untyped]  # py4j ships no types
+from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
@@ -395,6 +396,10 @@ class SparkInternals:
     def is_active(self, query: StreamingQuery) -> bool:
         """Return whether a query runs, whatever the application is told."""
         return bool(query._jsq.isActive())
+
+    def is_in_jvm(self, query: StreamingQuery) -> bool:
+        """Return whether there is an execution behind a query, and not a mock of an application's tests."""
+        return isinstance(query._jsq, JavaObject)
 
     def live(self, query: StreamingQuery) -> LiveQuery:
         """Return the handle on a running query's execution."""

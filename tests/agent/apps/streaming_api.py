@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, DataSourceStreamWriter, InputPartition, WriterCommitMessage
 from pyspark.sql.streaming.listener import (
@@ -126,6 +127,21 @@ def await_less_than_a_millisecond(folder: Path) -> Any:
     running = failure(lambda: query.awaitTermination(tiny)), failure(lambda: spark.streams.awaitAnyTermination(tiny))
     query.stop()
     return running, failure(lambda: query.awaitTermination(tiny)), failure(lambda: spark.streams.awaitAnyTermination(tiny))
+
+
+@case
+def await_a_mock(_: Path) -> Any:
+    """What is no query of Spark's, in the tests of an application that run beside its session."""
+    ended, failed = mock.MagicMock(), mock.Mock()
+    ended.awaitTermination.return_value = True
+    failed.awaitTermination.side_effect = StreamingQueryException("out of milk")
+    found: list[Any] = []
+    waits = threading.Thread(
+        target=lambda: found.extend(failure(StreamingQuery(each).awaitTermination) for each in (ended, failed)), daemon=True
+    )
+    waits.start()
+    waits.join(30)
+    return len(found), found[1:], StreamingQuery(ended).awaitTermination(1)
 
 
 @case

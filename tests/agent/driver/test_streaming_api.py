@@ -19,6 +19,7 @@ SAMPLE = (
     "start_and_stop",
     "await_with_a_timeout",
     "await_less_than_a_millisecond",
+    "await_a_mock",
     "await_with_a_clock_that_stands_still",
     "await_any_and_reset",
     "failure_reaches_who_waits",
