@@ -16,7 +16,7 @@ from spark_drain_agent.agent_thread import as_agent, in_callback, is_agent
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.driver.agent import LET_DECIDE_SECONDS, Agent
 from spark_drain_agent.gate import Phase
-from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.errors import JavaError, answered
 
 __all__ = ["hook_queries"]
 
@@ -99,6 +99,8 @@ def _hook_wait_for_one(asked: Current) -> None:
                 try:
                     ended = drained or bool(wait(self, max(remaining, _SHORTEST_SECONDS)))  # type: ignore[arg-type]
                 except Exception as error:
+                    if not answered(error):
+                        raise  # what a signal handler has raised
                     if agent.held.shields(self) or agent.held.was_drained(self):
                         continue  # its flush failed, and the drain makes that good
                     if isinstance(error, StreamingQueryException) and slices.more and _is_ending(agent, self):
@@ -155,10 +157,10 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
         _raise(agent.held.any_failure(streams))
         try:
             ended = wait()
-        except Exception:
-            if agent.gate.turns != turns:
+        except Exception as error:
+            if answered(error) and agent.gate.turns != turns:
                 return False  # a drain may have ended it: looked at again in the new phase
-            if agent.held.only_drained_ended(streams):
+            if answered(error) and agent.held.only_drained_ended(streams):
                 return True  # its flush failed, and the drain has made that good
             raise
         return agent.gate.turns == turns and (ended or agent.held.nothing_will_end(streams))
@@ -200,8 +202,8 @@ def _processed(agent: Agent, query: StreamingQuery, process: Callable[[], None])
     turns = agent.gate.turns
     try:
         process()
-    except Exception:
-        if agent.held.was_drained(query):
+    except Exception as error:
+        if answered(error) and agent.held.was_drained(query):
             return False  # its flush failed, and the drain makes that good
         raise
     return agent.gate.turns == turns and not agent.held.freezes(query)
