@@ -59,10 +59,10 @@ class _Slices:
         """Return so many seconds, or what is left if that is less."""
         return seconds if self._deadline is None else max(0.0, min(seconds, self._deadline - monotonic()))
 
-    @property
     def more(self) -> bool:
-        """Whether there is time for another wait."""
-        return self.of(_SLICE_SECONDS) > _SHORTEST_SECONDS
+        """Return whether there is time for another wait; `next` gives it then, however long this thread is kept from asking."""
+        self._first = self.of(_SLICE_SECONDS) > _SHORTEST_SECONDS
+        return self._first
 
     def next(self) -> float:
         """Return how many seconds to wait at most; 0 or less when time is up, but not before the first look."""
@@ -103,10 +103,10 @@ def _hook_wait_for_one(asked: Current) -> None:
                         raise  # what a signal handler has raised
                     if agent.held.shields(self) or agent.held.was_drained(self):
                         continue  # its flush failed, and the drain makes that good
-                    if isinstance(error, StreamingQueryException) and slices.more and _is_ending(agent, self):
+                    if isinstance(error, StreamingQueryException) and _is_ending(agent, self) and slices.more():
                         continue
                     raise
-                if ended and not drained and slices.more and _is_ending(agent, self):
+                if ended and not drained and _is_ending(agent, self) and slices.more():
                     continue
                 if ended and not agent.held.shields(self):
                     if agent.held.freezes(self):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.errors.exceptions.captured import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.driver.agent import Agent
@@ -21,15 +23,35 @@ from tests.agent.warm import HOOKED
 _ME = Identity(run_id="run", pod_name="", pod_uid="", spark_version="4.2.0", agent_version="0.1.0")
 
 
+class SlowToSay:
+    """The execution of a query that was told to end, and has not ended yet, in a JVM that takes its time to say so."""
+
+    @property
+    def thread_alive(self) -> bool:
+        time.sleep(0.1)
+        return True
+
+
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     """Return the agent that the hooks ask in this test."""
     for holder, names in HOOKED:
         for name in names:
             monkeypatch.setattr(holder, name, vars(holder)[name])
-    agent = Agent(cast(SparkInternals, SimpleNamespace()), Channel.in_memory(), _ME)
+    internals = SimpleNamespace(is_in_jvm=lambda _: True, live=lambda _: SlowToSay())
+    agent = Agent(cast(SparkInternals, internals), Channel.in_memory(), _ME)
     hook_queries(lambda: agent)
     return agent
+
+
+class Failed(StreamingQueryException):
+    """What a failed query is told with, made without a JVM."""
+
+    def __init__(self) -> None:
+        return
+
+    def __str__(self) -> str:
+        return "out of milk"
 
 
 class TimeIsUpError(Exception):
@@ -53,3 +75,23 @@ def test_what_a_signal_handler_raises_ends_a_wait_that_a_drain_has_just_made_its
     waiting = StreamingQueryManager(waits) if wait == "awaitAnyTermination" else StreamingQuery(waits)
     with pytest.raises(raised):
         in_thread(getattr(waiting, wait), 5)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["stopped", "failed"])
+def test_a_wait_whose_time_is_over_says_what_spark_says(agent: Agent, fails: bool) -> None:
+    """Of a query that was told to end, or has failed, and has not come to its end."""
+
+    def wait(milliseconds: int) -> bool:
+        time.sleep(milliseconds / 1000)
+        if fails:
+            raise Failed
+        return True
+
+    seconds: Any = 0.55
+    query = StreamingQuery(SimpleNamespace(awaitTermination=wait, runId=lambda: SimpleNamespace(toString=str)))
+    assert agent.gate.phase is Phase.OPEN
+    if not fails:
+        assert query.awaitTermination(seconds) is True
+        return
+    with pytest.raises(StreamingQueryException, match="out of milk"):
+        query.awaitTermination(seconds)
