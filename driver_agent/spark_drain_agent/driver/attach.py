@@ -91,18 +91,22 @@ def _attach(spark: SparkSession, metadata_store: str | None) -> Agent | None:
     with _lock:
         internals = SparkInternals(spark)
         run_id = internals.application_id
-        # On Kubernetes in cluster mode each SparkContext of a driver has the same id.
-        if _agent is not None and _agent.identity.run_id == run_id and not _agent.internals.stop_returned:
+        if _attached(run_id):
             return _agent
         location = store_location(internals.conf, metadata_store)
         if location is None:
             LOG.warning(
                 "no metadata store: this application cannot be asked to drain; give --metadata-store, or set spark.sparkdrain.store"
             )
+        channel = open_channel(location) if location else Channel.in_memory()
+        made = Agent(internals, channel, identify(run_id, internals.spark_version))
+        if _attached(run_id):  # by a signal handler, in the middle of this
+            channel.close()
+            return _agent
         first = _agent is None
         if _agent is not None:
             _agent.close()  # its SparkContext was stopped and another one made in the same process
-        _agent = Agent(internals, open_channel(location) if location else Channel.in_memory(), identify(run_id, internals.spark_version))
+        _agent = made
         _agent.begin()
         LOG.info("drain agent attached to run %s, metadata store %s", run_id, location)
         if first:
@@ -115,6 +119,11 @@ def _attach(spark: SparkSession, metadata_store: str | None) -> Agent | None:
                     Path(pyspark.__file__).parent,
                 )
         return _agent
+
+
+def _attached(run_id: str) -> bool:
+    """Return whether the agent is that of this run; on Kubernetes in cluster mode each SparkContext of a driver has the same id."""
+    return _agent is not None and _agent.identity.run_id == run_id and not _agent.internals.stop_returned
 
 
 def pyspark_hidden() -> str:

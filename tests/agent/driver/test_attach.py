@@ -36,3 +36,29 @@ def test_a_signal_handler_may_ask_for_the_session_while_the_agent_attaches(monke
     monkeypatch.setattr(attach, "Agent", lambda internals, _, identity: Interrupted(internals=internals, identity=identity))
     monkeypatch.setattr(atexit, "register", lambda _: None)
     assert found == [in_thread(lambda: attach._attach(spark, "file:store"), 10)]
+
+
+def test_a_signal_handler_that_comes_before_the_agent_is_made_does_not_make_a_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That one would answer for an application none of whose queries it has seen."""
+    spark = cast(SparkSession, SimpleNamespace())
+    begun: list[Any] = []
+    found: list[Any] = []
+
+    class Begun(SimpleNamespace):
+        def begin(self) -> None:
+            begun.append(self)
+
+    def interrupted(_: str) -> Any:
+        if not found:
+            found.append(None)
+            found.append(attach._attach(spark, "file:store"))
+        return SimpleNamespace(close=lambda: None)
+
+    made = SimpleNamespace(application_id="run", conf=None, spark_version="4.2.0", stop_returned=False)
+    monkeypatch.setattr(attach, "_agent", None)
+    monkeypatch.setattr(attach, "SparkInternals", lambda _: made)
+    monkeypatch.setattr(attach, "open_channel", interrupted)
+    monkeypatch.setattr(attach, "Agent", lambda internals, _, identity: Begun(internals=internals, identity=identity))
+    monkeypatch.setattr(atexit, "register", lambda _: None)
+    agent = in_thread(lambda: attach._attach(spark, "file:store"), 10)
+    assert begun == [agent] == found[1:]
