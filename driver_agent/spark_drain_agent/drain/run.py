@@ -240,7 +240,7 @@ class Drain:
     def _wait_until_nothing_runs(self) -> None:
         """Call no application drained while a query runs in it, as one that a library in Java has started meanwhile."""
         while self._names is None and (running := self._host.internals.active_queries()):
-            message = f"drained, but for what was started out of the agent's sight: stop {', '.join(running.values())}"
+            message = f"drained, but for what was started meanwhile: stop {', '.join(running.values())}"
             self._reporter.change(state=DrainState.STALLED, reason=reasons.UNSUPPORTED_QUERY, message=message)
             if self.request.wait_with_spark(_LOOK_SECONDS):
                 message = f"given up, since its notification was removed; {message}"
