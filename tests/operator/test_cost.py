@@ -14,9 +14,9 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.apiserver
 
-MOST, MOST_WHERE_ALL_IS_SLOW, MOST_IN_ALL = 15, 20, 30
-"""On a busy machine reports do not come fast, and pods take their time."""
-
+MOST_UNTIL_SUSPENDED, MOST = 14, 19
+MOST_WHERE_ALL_IS_SLOW, MOST_IN_ALL = 20, 30
+"""10 and 15 on a machine that does nothing else; on a busy one reports do not come fast, and pods take their time."""
 
 _REFERENCE = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication"}
 _STEPS = (
@@ -90,7 +90,8 @@ def test_what_a_drain_asks_for(own_world: World) -> None:
     for name, each in (("small", small), ("large", large), ("again", again), ("step by step", slow)):
         print(f"{name}: {len(each.until_suspended)} until it is suspended, {len(each.whole)} in all: {', '.join(each.whole)}")
     fast = (small, large, again)
-    assert min(len(each.until_suspended) for each in fast) <= MOST, fast
+    assert min(len(each.until_suspended) for each in fast) <= MOST_UNTIL_SUSPENDED, fast
+    assert min(len(each.whole) for each in fast) <= MOST, fast
     for each in (*fast, slow):
         assert len(each.until_suspended) <= MOST_WHERE_ALL_IS_SLOW, each
         assert len(each.whole) <= MOST_IN_ALL, each
