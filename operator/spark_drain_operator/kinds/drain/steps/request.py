@@ -112,23 +112,25 @@ def decide(
 
 def _decide(drain: DrainPass, driver: DriverPod | None) -> Decision:
     """Decide, and remove what is left in the way of PipelineDrains that are gone."""
-    application = drain.application
-    left: set[str] = set()
+    application, messages = drain.application, drain.messages
+    drivers = application.drivers if application else ()
+    notifications = dict(messages.notifications)
     while True:
         decision = decide(
             drain_id=drain.drain_id,
-            notifications={other: found for other, found in drain.messages.notifications.items() if other not in left},
-            reports=drain.messages.reports,
+            notifications=notifications,
+            reports=messages.reports,
             written_before=bool(drain.status.drain_id),
             driver=driver,
-            other_driver_alive=any(other.alive and other is not driver for other in (application.drivers if application else ())),
+            other_driver_alive=any(other.alive and other is not driver for other in drivers),
             now=drain.now,
         )
-        if not decision.other or not is_orphan(drain.cluster, drain.namespace, drain.messages.notifications[decision.other]):
+        if not decision.other or not is_orphan(drain.cluster, drain.namespace, notifications[decision.other]):
             break
-        left.add(decision.other)
+        del notifications[decision.other]
+    left = messages.notifications.keys() - notifications.keys()
     if left:
-        drain.messages.remove(left)
+        messages.remove(left)
     return decision
 
 
