@@ -29,7 +29,7 @@ __all__ = ["MANAGERS", "MANAGER_CONF", "Left", "Moment", "Recording", "Setting",
 
 MANAGER_CONF = "spark.sql.streaming.checkpointFileManagerClass"
 MANAGERS = {"default": None, "abortable": "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"}
-_OF_NO_CONSEQUENCE = re.compile(r"/_drain/(lease-heartbeat|probe-[^/]*)$|\.tmp$")
+_OF_NO_CONSEQUENCE = re.compile(r"/_drain/(lease-heartbeat|probe)$|\.tmp$")
 """A heartbeat, what a store is tried with, and Spark's temporary files, which nothing reads."""
 
 

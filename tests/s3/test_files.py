@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import asdict
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint import lease
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointLeasedError
+from spark_drain_agent.checkpoint.journal import JournalStep, read_journal, write_journal
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-from tests.support.lease_race import race
+from tests.agent.checkpoint.test_steps import JOURNAL
+from tests.support.lease_race import Run, race
 from tests.support.s3_proxy import Fault
 from tests.support.s3_server import S3Server
 
@@ -61,6 +67,52 @@ def test_a_file_is_replaced_by_whoever_has_seen_it_last(files: CheckpointFiles) 
     assert files.write_if("_drain/lease", "first", "void")
     assert not files.write_if("_drain/lease", "second", "void")
     assert files.read("_drain/lease") == "first"
+
+
+@pytest.mark.parametrize("drained_before", [False, True])
+def test_a_journal_that_comes_late_takes_the_place_of_no_newer_one(drained_before: bool, files: CheckpointFiles, s3: S3Server) -> None:
+    """As one whose driver stood still, or was cut off, and another driver has finished the drain: its archive would be taken for a copy."""
+    others, done = files.elsewhere(files.root), JOURNAL.at(JournalStep.DONE)
+    if drained_before:
+        write_journal(files, done)
+    s3.proxy.fault = Fault(
+        "PUT", "_drain/journal", times=1, act=lambda: others.write("_drain/journal", json.dumps(asdict(done))), passes=True
+    )
+    with pytest.raises(CheckpointLeasedError, match="another driver has written it meanwhile"):
+        write_journal(files, JOURNAL)
+    assert read_journal(files) == done
+
+
+@pytest.mark.parametrize("drained_before", [False, True])
+def test_a_journal_whose_answer_is_lost_is_written(drained_before: bool, files: CheckpointFiles, s3: S3Server) -> None:
+    """The connector asks again, and the store says that the journal is no longer what it was."""
+    if drained_before:
+        write_journal(files, JOURNAL.at(JournalStep.DONE))
+    s3.proxy.fault = Fault("PUT", "_drain/journal", times=1, carried_out=True)
+    write_journal(files, JOURNAL)
+    assert s3.proxy.fault.happened
+    assert read_journal(files) == JOURNAL
+
+
+def test_a_journal_that_the_store_does_not_take_for_a_moment_is_written(files: CheckpointFiles, s3: S3Server) -> None:
+    """It may answer 409 to one of two requests that come together, also to the second try of the same."""
+    s3.proxy.fault = Fault("PUT", "_drain/journal", times=1, status=409)
+    write_journal(files, JOURNAL)
+    assert s3.proxy.fault.happened
+    assert read_journal(files) == JOURNAL
+
+
+@pytest.mark.parametrize("tried_again", [True, False])
+def test_what_a_driver_that_was_killed_has_tried_the_store_with_is_removed(
+    tried_again: bool, files: CheckpointFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write("_drain/probe", "left")
+    if tried_again:
+        monkeypatch.setattr(lease, "_comparing", set())
+        assert lease.obstacle_to_leasing(files) == ""
+    else:
+        lease.acquire_lease(files, cast(SparkInternals, Run("one"))).release()
+    assert files.names("_drain") == []
 
 
 def test_an_interrupted_move_goes_on(files: CheckpointFiles, s3: S3Server, folder: Path) -> None:

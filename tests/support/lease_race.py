@@ -7,16 +7,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
-from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointLeasedError
+from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["race"]
+__all__ = ["Run", "race"]
 
 _TRIALS = 5
 
 
-class _Run:
+class Run:
+    """What a lease asks of a driver."""
+
     jvm_ended = stop_returned = False
 
     def __init__(self, run_id: str) -> None:
@@ -48,7 +50,7 @@ def _once(files_in: Callable[[str], CheckpointFiles], folder: str, left: str | N
         files = files_in(folder)
         together.wait()
         try:
-            return acquire_lease(files, cast(SparkInternals, _Run(run_id)))
+            return acquire_lease(files, cast(SparkInternals, Run(run_id)))
         except CheckpointLeasedError:
             return None
 

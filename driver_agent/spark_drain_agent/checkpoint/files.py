@@ -19,7 +19,7 @@ from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_wor
 from spark_drain_agent.spark_internals.filesystems import GCS, S3A, Filesystem, filesystems_of
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["CheckpointFiles", "CheckpointIOError", "nothing"]
+__all__ = ["CheckpointFiles", "CheckpointIOError", "CheckpointLeasedError", "nothing"]
 
 _LISTED = re.compile(
     r"\{path=[\w+.-]+:(?://[^/]*)?(?P<path>/.*?); isDirectory=false; length=(?P<length>\d+); .*?modification_time=(?P<changed>\d+);"
@@ -47,6 +47,10 @@ def nothing() -> None:
 
 class CheckpointIOError(OSError):
     """The filesystem refused a move of files that a drain needs."""
+
+
+class CheckpointLeasedError(Exception):
+    """Another driver, which is alive, is working on the checkpoint; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +227,13 @@ class CheckpointFiles:
         """Create or replace a file; readers see the old or the new text, never a part."""
         self.check_before_change()
         self._write(name, text)
+
+    def replace(self, name: str, text: str) -> bool:
+        """Write a file as `write` does; where the store compares, only if nobody else has since. Return whether that was so."""
+        if self._objects is not None:
+            return self._objects.put_unchanged(self._path(name), text, self.check_before_change)
+        self.write(name, text)
+        return True
 
     def _write(self, name: str, text: str) -> None:
         if self._objects is not None:

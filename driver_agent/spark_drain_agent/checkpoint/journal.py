@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
-from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointLeasedError
 
 __all__ = [
     "DRAIN_FOLDER",
@@ -256,6 +256,13 @@ def read_journal(files: CheckpointFiles) -> Journal | None:
 
 
 def write_journal(files: CheckpointFiles, journal: Journal) -> Journal:
-    """Replace the journal and return it."""
-    files.write(JOURNAL_FILE, json.dumps(dataclasses.asdict(journal), indent=1))
+    """Replace the journal and return it.
+
+    Raises
+    ------
+    CheckpointLeasedError
+        Another driver has written it meanwhile.
+    """
+    if not files.replace(JOURNAL_FILE, json.dumps(dataclasses.asdict(journal), indent=1)):
+        raise CheckpointLeasedError(f"{files.uri(JOURNAL_FILE)}: another driver has written it meanwhile")
     return journal

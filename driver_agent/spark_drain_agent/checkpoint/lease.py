@@ -20,7 +20,7 @@ from datetime import timedelta
 from weakref import WeakValueDictionary
 
 from spark_drain_agent.agent_thread import as_agent
-from spark_drain_agent.checkpoint.files import CheckpointFiles, nothing
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointLeasedError, nothing
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.durations import LEASE
@@ -28,20 +28,17 @@ from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["LEASE_FILES", "CheckpointLeasedError", "Lease", "acquire_lease", "obstacle_to_leasing"]
+__all__ = ["LEASE_FILES", "Lease", "acquire_lease", "obstacle_to_leasing"]
 
 _LEASE_FILE = f"{DRAIN_FOLDER}/lease"
 _HEARTBEAT_FILE = f"{DRAIN_FOLDER}/lease-heartbeat"
 LEASE_FILES = (_LEASE_FILE, _HEARTBEAT_FILE)
 """Names in the checkpoint; others may take over when neither changes."""
+_PROBE_FILE = f"{DRAIN_FOLDER}/probe"
 
 _DAMAGED = "org.apache.hadoop.fs.ChecksumException"
 _HEARTBEATS = 5
 _LONGEST_LOOK_SECONDS = 5.0
-
-
-class CheckpointLeasedError(Exception):
-    """Another driver, which is alive, is working on the checkpoint; the message names it."""
 
 
 class Lease:
@@ -140,7 +137,9 @@ class Lease:
         try:
             with _alone_at(self._files.root):
                 if _text(self._files, _LEASE_FILE) == self._text:
-                    self._files.delete_files(*reversed(LEASE_FILES))  # the lease last: who finds none finds no old heartbeat either
+                    left = (_PROBE_FILE,) if self._files.compares else ()  # by a driver that was killed while it tried the store
+                    # The lease last: who finds none finds no old heartbeat either.
+                    self._files.delete_files(*left, *reversed(LEASE_FILES))
         finally:
             self.over.set()
 
@@ -178,21 +177,24 @@ _comparing: set[str] = set()
 def obstacle_to_leasing(files: CheckpointFiles) -> str:
     """Return why no lease could keep two drivers apart in a store that is said to have conditional writes, or "".
 
-    Not every store that speaks a protocol does what its connector asks for: that takes three requests to find out, once per store.
+    Not every store that speaks a protocol does what its connector asks for: that takes a few requests to find out, once per store.
     """
     if not files.compares or files.store in _comparing:
         return ""
-    probe = f"{DRAIN_FOLDER}/probe-{uuid.uuid4()}"
     try:
-        written = [files.write_if(probe, "", None) for _ in range(2)]
-        files.delete(probe)
+        try:  # several times, as another driver that tries the same may remove it in between
+            refuses = any(not files.write_if(_PROBE_FILE, str(uuid.uuid4()), None) for _ in range(4))
+            replaces = any(files.replace(_PROBE_FILE, "") for _ in range(3))
+        finally:
+            files.delete(_PROBE_FILE)
     except (*JavaError, OSError) as error:
-        return f"no object can be written only where there is none: {in_words(error, 300)}"
-    if written == [True, False]:
-        _comparing.add(files.store)
-        return ""
-    what = "an object is replaced" if all(written) else "no object is written"
-    return f"{what} that was to be written only where there is none"
+        return f"no object can be written only where there is none, or where it is as it was: {in_words(error, 300)}"
+    if not refuses:
+        return "an object is replaced that was to be written only where there is none"
+    if not replaces:
+        return "no object is replaced that was to be written only where it is as it was"
+    _comparing.add(files.store)
+    return ""
 
 
 def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Callable[[str], None] = _untold) -> Lease:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from spark_drain_agent.spark_internals.errors import JavaError, class_of
@@ -83,6 +84,12 @@ class ObjectStore:
             if class_of(error) != FILE_EXISTS:
                 raise
             return False
+        return True
+
+    def put_unchanged(self, path: Any, text: str, check: Callable[[], None]) -> bool:
+        """Create or replace an object, after a check, where nobody else has since this began; return whether that was so."""
+        check()
+        self.put(path, text)
         return True
 
     def copy(self, status: Any, target: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -18,6 +20,7 @@ _IF_UNCHANGED = f"{IF_ABSENT}.etag"
 _PACKAGE, _CONFLICT = "org.apache.hadoop.fs.s3a.", 409
 _WITHOUT_PROBES = "fs.s3a.create.performance"
 """Option of a file that is created: no requests that ask what is there."""
+_TRIES, _BETWEEN_TRIES_SECONDS = 3, 1.0
 
 
 class S3AStore(ObjectStore):
@@ -39,20 +42,36 @@ class S3AStore(ObjectStore):
         """Write an object where it still has the tag that it had with this text, or where there is none."""
         if not self.compares:
             return super().put_if(path, text, before)
-        builder = self._fs.createFile(path).overwrite(True)
-        if before is None:
-            builder = builder.must(IF_ABSENT, True)
-        else:
+        tag = None
+        if before is not None:
             tag = self._tag(path)  # before the text: one that is written since has another
             if tag is None or not self._holds(path, before):
                 return False
-            builder = builder.must(_IF_UNCHANGED, tag)
+        return self._put_where(path, text, tag)
+
+    def put_unchanged(self, path: Any, text: str, check: Callable[[], None]) -> bool:
+        """Write an object that has the tag that it had before the check, or that is not there as then."""
+        if not self.compares:
+            return super().put_unchanged(path, text, check)
+        tag = self._tag(path)
+        check()
+        for again in range(_TRIES):
+            time.sleep(again * _BETWEEN_TRIES_SECONDS)
+            if self._put_where(path, text, tag):
+                return True
+            if self._tag(path) != tag:
+                return False
+        return False
+
+    def _put_where(self, path: Any, text: str, tag: str | None) -> bool:
+        builder = self._fs.createFile(path).overwrite(True)
+        builder = builder.must(IF_ABSENT, True) if tag is None else builder.must(_IF_UNCHANGED, tag)
         try:
             self._write(builder.build(), text)
         except JavaError as error:
             if not _lost_to_another(error):
                 raise
-            return False
+            return self._holds(path, text)  # as where the answer was lost, and the connector has asked again
         return True
 
     def _tag(self, path: Any) -> str | None:

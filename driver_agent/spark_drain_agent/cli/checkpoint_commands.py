@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.discard import NothingPendingError, PendingBatchTakenError, discard_pending
-from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError, CheckpointLeasedError
 from spark_drain_agent.checkpoint.journal import JOURNAL_FILE, MalformedJournalError, read_journal
-from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, acquire_lease
+from spark_drain_agent.checkpoint.lease import acquire_lease
 from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals

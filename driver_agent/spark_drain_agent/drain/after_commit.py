@@ -8,9 +8,9 @@ from functools import partial
 from spark_drain_store import DrainState, QueryReport, reasons
 
 from spark_drain_agent.agent_thread import side_by_side
+from spark_drain_agent.checkpoint.files import CheckpointLeasedError
 from spark_drain_agent.checkpoint.flush import FlushError
 from spark_drain_agent.checkpoint.journal import MalformedJournalError
-from spark_drain_agent.checkpoint.lease import CheckpointLeasedError
 from spark_drain_agent.checkpoint.logs import UnknownCheckpointFormatError
 from spark_drain_agent.checkpoint.state_export import ExportError
 from spark_drain_agent.drain.committed_query import CommittedQuery, DrainUndoneError

@@ -11,9 +11,10 @@ from spark_drain_store import DrainOptions, DrainState, QueryReport
 
 from spark_drain_agent.checkpoint.complete import complete, prepare
 from spark_drain_agent.checkpoint.fence import is_fence, never_fenced, unfence_overtaken
+from spark_drain_agent.checkpoint.files import CheckpointLeasedError
 from spark_drain_agent.checkpoint.flush import settle
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal
-from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
+from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, CommittedBatch, UnknownCheckpointFormatError
 from spark_drain_agent.checkpoint.state_export import export_state
 from spark_drain_agent.clock import monotonic

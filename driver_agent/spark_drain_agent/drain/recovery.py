@@ -13,8 +13,9 @@ from spark_drain_store.drains import read_reports
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.complete import complete
 from spark_drain_agent.checkpoint.fence import can_undo, unfence_overtaken
+from spark_drain_agent.checkpoint.files import CheckpointLeasedError
 from spark_drain_agent.checkpoint.journal import read_journal
-from spark_drain_agent.checkpoint.lease import CheckpointLeasedError, Lease, acquire_lease
+from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.restore import restore
 from spark_drain_agent.checkpoint.undo import undo
 from spark_drain_agent.clock import utc_now

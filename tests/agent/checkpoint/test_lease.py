@@ -14,8 +14,8 @@ from typing import cast
 
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
-from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.lease import LEASE_FILES, CheckpointLeasedError, acquire_lease
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointLeasedError
+from spark_drain_agent.checkpoint.lease import LEASE_FILES, acquire_lease
 from spark_drain_agent.durations import LEASE
 from spark_drain_agent.spark_internals.session import SparkInternals
 
