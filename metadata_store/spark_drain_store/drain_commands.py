@@ -92,7 +92,7 @@ def shown(drains: Drains) -> dict[str, Any]:
                     "runId": notification.run_id,
                     "state": str(DrainState.REQUESTED),
                     "reason": "",
-                    "message": "withdrawn; the agent has not answered" if notification.withdrawn else "",
+                    "message": "withdrawn; the agent has not answered" if notification.withdrawn else "no agent has answered yet",
                     "queries": [],
                 }
             )
