@@ -28,6 +28,8 @@ _EXPIRATION_SECONDS = 300
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _MARGIN_SECONDS = 60
 """What the pods of a driver that is stopped in mid-batch, or an executor that is decommissioned, may take to end."""
+_ANSWER_SECONDS, _LONGEST_ANSWER_SECONDS, _SHARE_OF_THE_ANSWER = 60, 180, 10
+"""What the agent may take to answer: a driver may have come from another node just now, and start there beside all others that came."""
 
 
 def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime | None = None) -> dict[str, Any]:
@@ -51,10 +53,12 @@ def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime |
     application = {"apiVersion": KubeflowAdapter.api_version, "kind": KubeflowAdapter.kind, "name": pod.application}
     spec: dict[str, Any] = {"applicationRef": application, "ttlSecondsAfterFinished": _KEPT_SECONDS}
     if pod.role is Role.DRIVER:
+        answer = min(max(_ANSWER_SECONDS, left // _SHARE_OF_THE_ANSWER), _LONGEST_ANSWER_SECONDS)
         spec |= {
             "mode": "Stop",
             "afterDrain": "Restart",
-            "timeoutSeconds": left - margin,
+            "acknowledgeTimeoutSeconds": answer,
+            "timeoutSeconds": left - margin - (answer - _ANSWER_SECONDS),  # counted from the answer
             "onTimeout": "ForceStop",
             "ifNotRunning": "Succeed",
             "expirationSeconds": left,

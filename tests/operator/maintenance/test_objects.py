@@ -1,0 +1,18 @@
+"""What is created to move a pod."""
+
+import pytest
+from spark_drain_operator.maintenance.objects import object_for
+from spark_drain_operator.storage.nodes import PodOnNode, Role
+
+DRIVER = PodOnNode("team", "a-driver", "uid-d", "a", Role.DRIVER)
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(30, 60), (600, 60), (1200, 120), (1800, 180), (86_400, 180)])
+def test_a_driver_that_has_just_started_may_take_longer_to_answer_where_there_is_time(left: int, seconds: int) -> None:
+    assert object_for(DRIVER, 1, left)["spec"]["acknowledgeTimeoutSeconds"] == seconds
+
+
+@pytest.mark.parametrize("left", [300, 600, 1800, 86_400])
+def test_one_that_answers_late_is_still_stopped_before_the_time_of_its_node_is_over(left: int) -> None:
+    spec = object_for(DRIVER, 1, left)["spec"]
+    assert spec["acknowledgeTimeoutSeconds"] + spec["timeoutSeconds"] <= left
