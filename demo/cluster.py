@@ -50,8 +50,13 @@ class Cluster:
         """Return kubectl in one namespace."""
         return Kubectl(self.kubectl_program, self.environment, namespace)
 
-    def install_operator(self) -> None:
+    def install_operator(self, *values: str) -> None:
         """Install the chart, or bring it up to date, and wait until it runs.
+
+        Parameters
+        ----------
+        *values : str
+            Values that are not the chart's own, as ``helm --set`` takes them.
 
         Raises
         ------
@@ -61,6 +66,7 @@ class Cluster:
         repository, _, tag = self.operator_image.rpartition(":")
         command = [str(self.helm_program), "upgrade", "--install", RELEASE, str(CHART), "--namespace", RELEASE, "--create-namespace"]
         command += ["--set", f"image.repository={repository},image.tag={tag},image.pullPolicy=IfNotPresent"]
+        command += [word for value in values for word in ("--set", value)]
         # The tag stays the same when the image changes: the pod must be of this moment.
         command += ["--set-string", f"podAnnotations.installed={time.time_ns()}"]
         done = subprocess.run(command, env=dict(self.environment), capture_output=True, text=True, check=False)

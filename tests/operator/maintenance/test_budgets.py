@@ -149,6 +149,18 @@ def test_an_eviction_whose_move_has_failed_for_good_passes(watching: World, node
 
 
 @pytest.mark.apiserver
+def test_an_eviction_of_a_driver_that_has_not_started_passes(watching: World, node: str) -> None:
+    """Kubernetes asks no budget for a pod that is Pending."""
+    watching.application.create().submit("spark-one")
+    watching.application.annotate(evacuate="true")
+    watching.application.bind_pods(node)
+    watching.operator.start()
+    await_budget(watching)
+    eventually(lambda: counted(watching), what="Kubernetes has looked at the budget")
+    assert evict(watching, "app-driver")
+
+
+@pytest.mark.apiserver
 def test_a_budget_follows_the_annotation(watching: World, node: str, tmp_path: Path) -> None:
     watching.run_application()
     watching.operator.start()
