@@ -90,7 +90,9 @@ def test_a_written_drain_is_in_the_store_and_shown_as_requested(drain: Command, 
     assert notification.options == {"checkpoint.policy": "Reseed", "queries": "a,b"}
     assert abs((datetime.now(UTC) - notification.created_at).total_seconds()) < 60
     assert shown(drain) == {
-        "drains": [{"uuid": drain_id, "runId": "app-1", "state": "Requested", "reason": "", "message": "no agent has answered yet", "queries": []}]
+        "drains": [
+            {"uuid": drain_id, "runId": "app-1", "state": "Requested", "reason": "", "message": "no agent has answered yet", "queries": []}
+        ]
     }
 
 
