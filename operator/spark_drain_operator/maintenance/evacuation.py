@@ -126,7 +126,7 @@ class Evacuation:
         by_uid = {node.uid: node for node in nodes}
         pods = tuple(pod for node in nodes for pod in self._cluster.nodes.spark_pods(node.node, node.uid, self._namespaces()))
         listed = self.attempts()
-        self._tell_ends(listed)
+        self._tell_ends(listed, by_uid.keys(), {pod.uid for pod in pods})
         self._remember(by_uid.keys(), listed)
         attempts = tuple(self._judged(attempt, by_uid.get(attempt.node_uid)) for attempt in (*listed, *self._refused))
         decision = decide(
@@ -193,14 +193,15 @@ class Evacuation:
                 found.add((namespace, name))
         return found
 
-    def _tell_ends(self, listed: Sequence[Attempt]) -> None:
-        """Tell what has become of that which was seen under way."""
+    def _tell_ends(self, listed: Sequence[Attempt], nodes: Set[str], there: Set[str]) -> None:
+        """Tell what has become of that which was seen under way; what a pod on none of the nodes was to be moved by is no failure."""
         for attempt in listed:
             if attempt.finished and _key(attempt) in self._active:
-                ended, reason = ("done", "EvacuationSucceeded") if attempt.succeeded else ("failed", "EvacuationFailed")
+                left = attempt.succeeded or (attempt.node_uid in nodes and attempt.pod_uid not in there)
+                ended = "done" if attempt.succeeded else "the pod had left by itself" if left else "failed"
                 message = f"{attempt.kind} {attempt.name}: {ended}: {attempt.message}"
-                about = (attempt.namespace, attempt.application)
-                self._tell(Told(*about, reason, message, warning=not attempt.succeeded, node_uid=attempt.node_uid))
+                reason = "EvacuationSucceeded" if left else "EvacuationFailed"
+                self._tell(Told(attempt.namespace, attempt.application, reason, message, warning=not left, node_uid=attempt.node_uid))
         self._active = {_key(attempt) for attempt in listed if not attempt.finished}
 
     def _say(self, pod: PodOnNode, what: str, reason: str, message: str, *, warning: bool = False) -> None:

@@ -138,6 +138,20 @@ def test_an_operator_that_was_killed_goes_on(watching: World, node: str) -> None
     assert sum(reason == "EvacuationStarted" for reason, _ in story(watching)) == 2
 
 
+def test_a_pod_that_left_by_itself_is_no_failure(watching: World, node: str) -> None:
+    """As one that was evicted before it had started, for which Kubernetes asks no budget."""
+    opted_in(watching, node, role="executor", executors=1)
+    cordon(watching, node)
+    watching.operator.start()
+    made = eventually(lambda: next(iter(placements(watching)), None), what="the placement")
+    agent = placement_agent(watching)
+    eventually(lambda: made["metadata"]["uid"] in agent.placements().requests, what="the agent is asked")
+    watching.application.end_pods(role="executor")
+    agent.respond(made["metadata"]["uid"], PlacementStatus.FAILED, "there is no executor 1")
+    assert "the pod had left by itself: there is no executor 1" in said(watching, "EvacuationSucceeded")
+    assert "EvacuationFailed" not in {reason for reason, _ in story(watching)}
+
+
 LATER = "2999-01-01T00:00:00Z"
 
 
