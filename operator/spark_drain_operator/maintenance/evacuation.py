@@ -15,7 +15,7 @@ from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
 from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
 from spark_drain_operator.maintenance.clearing import Clearing
 from spark_drain_operator.maintenance.decide import ATTEMPTS, Attempt, Decision, decide
-from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN, attempt_of, object_for
+from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN, attempt_of, object_for, under_way
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.nodes import PodOnNode
 
@@ -129,15 +129,7 @@ class Evacuation:
         self._tell_ends(listed, by_uid.keys(), {pod.uid for pod in pods})
         self._remember(by_uid.keys(), listed)
         attempts = tuple(self._judged(attempt, by_uid.get(attempt.node_uid)) for attempt in (*listed, *self._refused))
-        decision = decide(
-            pods,
-            attempts,
-            self._opted_in(pods),
-            at_once=self._at_once,
-            now=time,
-            late={node.uid for node in nodes if node.until <= time},
-            urgent={node.uid for node in nodes if node.seconds_left(time) < self._urgent_seconds},
-        )
+        decision = self._decided(pods, attempts, nodes, time)
         for pod in decision.left_alone:
             why = f'SparkApplication {pod.application!r} has no annotation {OPT_IN}: "true"'
             self._say(pod, "has not opted in", "NotEvacuated", f"left alone, {why}")
@@ -150,6 +142,35 @@ class Evacuation:
         for pod, number in decision.start:
             self._start(pod, number, by_uid[pod.node_uid], time)
         return Look(pods, attempts, decision)
+
+    def _decided(self, pods: Sequence[PodOnNode], attempts: Sequence[Attempt], nodes: Sequence[Clearing], time: datetime) -> Decision:
+        """Decide; only of applications that would be touched it is asked whether somebody else drains them."""
+        asked: set[tuple[str, str]] = set()
+        drained: set[tuple[str, str]] = set()
+        opted = self._opted_in(pods)
+        while True:
+            decision = decide(
+                pods,
+                attempts,
+                opted,
+                at_once=self._at_once,
+                now=time,
+                late={node.uid for node in nodes if node.until <= time},
+                urgent={node.uid for node in nodes if node.seconds_left(time) < self._urgent_seconds},
+                drained=drained,
+            )
+            touched = {(pod.namespace, pod.application) for pod, _ in decision.start} - asked
+            found = {application for application in touched if self._is_drained(*application)}
+            if not found:
+                return decision
+            asked |= touched
+            drained |= found
+
+    def _is_drained(self, namespace: str, application: str) -> bool:
+        ref = {"apiVersion": KubeflowAdapter.api_version, "kind": KubeflowAdapter.kind, "name": application}
+        listed = self._cluster.objects(DRAINS).all(namespace, {"fieldSelector": f"spec.applicationRef.name={application}"})
+        others = (body for body in listed if NODE_LABEL not in (body["metadata"].get("labels") or {}))
+        return any(body["spec"]["applicationRef"].items() >= ref.items() and under_way(body) for body in others)
 
     def _start(self, pod: PodOnNode, number: int, node: Clearing, time: datetime) -> None:
         left = node.seconds_left(time)

@@ -15,7 +15,7 @@ from spark_drain_operator.maintenance.decide import Attempt
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
 
-__all__ = ["NODE_LABEL", "OPT_IN", "POD_LABEL", "SINCE", "attempt_of", "object_for"]
+__all__ = ["NODE_LABEL", "OPT_IN", "POD_LABEL", "SINCE", "attempt_of", "object_for", "under_way"]
 
 NODE_LABEL = f"{GROUP}/evacuated-node-uid"
 POD_LABEL = f"{GROUP}/evacuated-pod-uid"
@@ -83,6 +83,15 @@ def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime |
         },
         "spec": spec,
     }
+
+
+def under_way(drain: Mapping[str, Any]) -> bool:
+    """Return whether a PipelineDrain is to end its application's queries, and nobody has to agree first."""
+    spec, conditions = drain["spec"], (drain.get("status") or {}).get("conditions") or []
+    execution = spec.get("execution", "Immediate")
+    if execution == "PlanOnly" or (execution == "AfterApproval" and not spec.get("approved")):
+        return False
+    return not any(item["type"] == FINISHED and item["status"] == "True" for item in conditions)
 
 
 def attempt_of(resource: Resource, body: Mapping[str, Any]) -> Attempt:

@@ -67,6 +67,15 @@ def test_what_is_left_alone_is_named() -> None:
     assert decide([A1, B1], [], {("team", "a")}, at_once=1, now=NOW).left_alone == (B1,)
 
 
+@pytest.mark.parametrize("attempts", [[], [FAILED] * ATTEMPTS])
+def test_what_somebody_else_drains_is_not_touched_while_there_is_time(attempts: list[Attempt]) -> None:
+    pod, drained = replace(A1, node_uid="n"), {("team", "a")}
+    decision = decide([pod, B1], attempts, OPTED, at_once=1, now=NOW, drained=drained)
+    assert ([pod.name for pod, _ in decision.start], decision.stuck, decision.over) == (["b-exec-1"], (), False)
+    (first, *_) = decide([pod], attempts, OPTED, at_once=1, now=NOW, drained=drained, urgent={"n"}).start
+    assert first[0] == pod
+
+
 ON_ONE, ON_OTHER = replace(A1, node_uid="one"), replace(A2, node_uid="other")
 DRIVER_ON_OTHER = replace(A_DRIVER, node_uid="other")
 RESTARTING = replace(RESTARTED, finished=False, succeeded=False, node_uid="other")

@@ -1,7 +1,9 @@
 """What is created to move a pod."""
 
+from typing import Any
+
 import pytest
-from spark_drain_operator.maintenance.objects import object_for
+from spark_drain_operator.maintenance.objects import object_for, under_way
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 
 DRIVER = PodOnNode("team", "a-driver", "uid-d", "a", Role.DRIVER)
@@ -16,3 +18,19 @@ def test_a_driver_that_has_just_started_may_take_longer_to_answer_where_there_is
 def test_one_that_answers_late_is_still_stopped_before_the_time_of_its_node_is_over(left: int) -> None:
     spec = object_for(DRIVER, 1, left)["spec"]
     assert spec["acknowledgeTimeoutSeconds"] + spec["timeoutSeconds"] <= left
+
+
+@pytest.mark.parametrize(
+    ("spec", "finished", "expected"),
+    [
+        ({}, None, True),
+        ({}, "False", True),
+        ({}, "True", False),
+        ({"execution": "PlanOnly"}, "False", False),
+        ({"execution": "AfterApproval"}, "False", False),
+        ({"execution": "AfterApproval", "approved": True}, "False", True),
+    ],
+)
+def test_a_drain_that_comes_first(spec: dict[str, Any], finished: str | None, expected: bool) -> None:
+    status = {} if finished is None else {"status": {"conditions": [{"type": "Finished", "status": finished}]}}
+    assert under_way({"spec": spec, **status}) is expected

@@ -152,6 +152,19 @@ def test_a_pod_that_left_by_itself_is_no_failure(watching: World, node: str) -> 
     assert "EvacuationFailed" not in {reason for reason, _ in story(watching)}
 
 
+def test_an_application_that_is_drained_is_left_to_that(watching: World, node: str) -> None:
+    """Else what is moved in vain three times could be evicted in the middle of the drain."""
+    opted_in(watching, node, role="executor", executors=1)
+    watching.operator.start()
+    watching.create_drain("mine")
+    watching.await_condition("Acknowledged", "WaitingForAgent", "mine")
+    cordon(watching, node)
+    await_looks(watching, 3)
+    assert not placements(watching)
+    watching.client.request("DELETE", f"{DRAINS.format(watching.namespace)}/mine")
+    eventually(lambda: placements(watching), what="the placement")
+
+
 LATER = "2999-01-01T00:00:00Z"
 
 
