@@ -6,10 +6,12 @@ import time
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_drain_agent.checkpoint.files import CheckpointFiles
+from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointLeasedError
+from spark_drain_agent.checkpoint.journal import JournalStep, read_journal, write_journal
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
+from tests.agent.checkpoint.test_steps import JOURNAL
 from tests.support.lease_race import race
 from tests.support.s3_proxy import Fault, S3Proxy
 
@@ -55,6 +57,21 @@ def test_who_writes_last_of_those_that_saw_the_same_has_not_written(before: str 
     gcs.fault = Fault("PUT", "lease", times=1, carried_out=False, act=overtake, passes=True)
     assert not files.write_if("_drain/lease", "mine", before)
     assert files.read("_drain/lease") == "another's"
+
+
+@pytest.mark.parametrize("drained_before", [False, True])
+def test_a_journal_that_comes_late_takes_the_place_of_no_newer_one(drained_before: bool, files: CheckpointFiles, gcs: S3Proxy) -> None:
+    done = JOURNAL.at(JournalStep.DONE)
+    if drained_before:
+        write_journal(files, JOURNAL.at(JournalStep.UNDONE))
+
+    def overtake() -> None:
+        write_journal(files.elsewhere(files.root), done)
+
+    gcs.fault = Fault("PUT", "journal", times=1, act=overtake, passes=True)
+    with pytest.raises(CheckpointLeasedError, match="another driver has written it meanwhile"):
+        write_journal(files, JOURNAL)
+    assert read_journal(files) == done
 
 
 def test_a_file_is_replaced_by_whoever_has_seen_it_last(files: CheckpointFiles) -> None:

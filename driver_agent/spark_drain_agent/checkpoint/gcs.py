@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
@@ -12,7 +13,7 @@ from spark_drain_agent.spark_internals.errors import JavaError, chain_of
 
 __all__ = ["GcsStore"]
 
-_LOST_TO_ANOTHER = re.compile(r"\b412 Precondition Failed|FileAlreadyExistsException")
+_PRECONDITION_FAILED = re.compile(r"\b412 Precondition Failed|FileAlreadyExistsException")
 
 
 class GcsStore(ObjectStore):
@@ -33,7 +34,23 @@ class GcsStore(ObjectStore):
                 return False
             self._write(stream, text)
         except JavaError as error:
-            if not isinstance(error, Py4JJavaError) or not _LOST_TO_ANOTHER.search(chain_of(error.java_exception)):
+            if not _lost_to_another(error):
                 raise
             return False
         return True
+
+    def put_unchanged(self, path: Any, text: str, check: Callable[[], None]) -> bool:
+        """Write an object that nobody has written since its stream was opened, before the check."""
+        try:
+            stream = self._create(path)
+            check()
+            self._write(stream, text)
+        except JavaError as error:
+            if not _lost_to_another(error):
+                raise
+            return self._holds(path, text)  # as where the answer was lost, and the connector has asked again
+        return True
+
+
+def _lost_to_another(error: BaseException) -> bool:
+    return isinstance(error, Py4JJavaError) and _PRECONDITION_FAILED.search(chain_of(error.java_exception)) is not None
