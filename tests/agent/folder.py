@@ -96,6 +96,10 @@ class Folder:
             self.write(name, text)
         return held
 
+    def replace(self, name: str, text: str) -> bool:
+        self.write(name, text)
+        return True
+
     def delete(self, name: str) -> None:
         target = self.path / name
         if self.renames_atomically or target.is_file():
