@@ -181,7 +181,7 @@ def watching(cluster: Cluster) -> Iterator[Cluster]:
     """Return the cluster with an operator that watches nodes; leave it as it was."""
     if os.environ.get(OTHER_CLUSTER):
         raise DemoError(
-            f"whole nodes are drained: unset {OTHER_CLUSTER}, so that it is not those of a cluster that somebody else has set up"
+            f"whole nodes are drained: unset {OTHER_CLUSTER}, whose cluster is somebody else's"
         )
     kubectl = cluster.kubectl(where.TEST_NAMESPACE)
     # What no controller would make again keeps `kubectl drain` from beginning: the tools of a demonstration that has ended.
