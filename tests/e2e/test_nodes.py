@@ -180,9 +180,7 @@ def _of_a_daemon_set(pod: dict[str, Any]) -> bool:
 def watching(cluster: Cluster) -> Iterator[Cluster]:
     """Return the cluster with an operator that watches nodes; leave it as it was."""
     if os.environ.get(OTHER_CLUSTER):
-        raise DemoError(
-            f"whole nodes are drained: unset {OTHER_CLUSTER}, whose cluster is somebody else's"
-        )
+        raise DemoError(f"whole nodes are drained: unset {OTHER_CLUSTER}, whose cluster is somebody else's")
     kubectl = cluster.kubectl(where.TEST_NAMESPACE)
     # What no controller would make again keeps `kubectl drain` from beginning: the tools of a demonstration that has ended.
     kubectl.run("delete", "pods", "tools", f"--namespace={where.DEMO_NAMESPACE}", "--ignore-not-found")
