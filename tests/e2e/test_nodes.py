@@ -7,7 +7,6 @@ they have to do for it, and Kafka, whose topics would be lost: the job reads fil
 import json
 import os
 import shutil
-import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from devcluster.clusters import DEFAULT_NAME
 from devcluster.paths import cluster_dir
 from tests.agent.harness import APPS, Feed, eventually, exactly, ids_in, logged, newest, rows_in
 from tests.support.apiserver import ROOT
+from tests.support.waiting import meanwhile
 from tools import spark_java
 from tools.prerequisites import OTHER_CLUSTER
 
@@ -106,23 +106,16 @@ class Job:
     @contextmanager
     def load(self) -> Iterator[None]:
         """Write files so that some wait at any time, and note the drivers, while the block lasts."""
-        stopped = threading.Event()
 
         def look() -> None:
-            while not stopped.wait(_PERIOD_SECONDS):
-                if self.unread() < AHEAD:
-                    self.feed.add()
-                with suppress(DemoError):  # an API server that is busy for a moment
-                    for pod in self.pods("driver"):
-                        self.drivers[pod["metadata"]["uid"]] = _seconds(pod["metadata"]["creationTimestamp"])
+            if self.unread() < AHEAD:
+                self.feed.add()
+            with suppress(DemoError):  # an API server that is busy for a moment
+                for pod in self.pods("driver"):
+                    self.drivers[pod["metadata"]["uid"]] = _seconds(pod["metadata"]["creationTimestamp"])
 
-        thread = threading.Thread(target=look, daemon=True)
-        thread.start()
-        try:
+        with meanwhile(look, _PERIOD_SECONDS):
             yield
-        finally:
-            stopped.set()
-            thread.join()
 
     def unread(self) -> int:
         """Return how many files no batch was planned for; Spark's log of them has an entry for each, the tenth ones by another name."""

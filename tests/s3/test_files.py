@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -72,12 +70,14 @@ def test_a_file_is_replaced_by_whoever_has_seen_it_last(files: CheckpointFiles) 
 @pytest.mark.parametrize("drained_before", [False, True])
 def test_a_journal_that_comes_late_takes_the_place_of_no_newer_one(drained_before: bool, files: CheckpointFiles, s3: S3Server) -> None:
     """As one whose driver stood still, or was cut off, and another driver has finished the drain: its archive would be taken for a copy."""
-    others, done = files.elsewhere(files.root), JOURNAL.at(JournalStep.DONE)
+    done = JOURNAL.at(JournalStep.DONE)
     if drained_before:
-        write_journal(files, done)
-    s3.proxy.fault = Fault(
-        "PUT", "_drain/journal", times=1, act=lambda: others.write("_drain/journal", json.dumps(asdict(done))), passes=True
-    )
+        write_journal(files, JOURNAL.at(JournalStep.UNDONE))
+
+    def overtake() -> None:
+        write_journal(files.elsewhere(files.root), done)
+
+    s3.proxy.fault = Fault("PUT", "_drain/journal", times=1, act=overtake, passes=True)
     with pytest.raises(CheckpointLeasedError, match="another driver has written it meanwhile"):
         write_journal(files, JOURNAL)
     assert read_journal(files) == done

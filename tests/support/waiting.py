@@ -1,7 +1,9 @@
 """Waiting for what comes true by itself."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 Found = TypeVar("Found")
@@ -43,3 +45,21 @@ def eventually(
         named = what or getattr(look, "__name__", "")
         assert time.monotonic() < give_up, f"not within {seconds:g} s: {named} (last answer {found!r})\n{alive.tail() if alive else ''}"
         time.sleep(every)
+
+
+@contextmanager
+def meanwhile(act: Callable[[], None], every: float) -> Iterator[None]:
+    """Do something again and again, so many seconds apart, while the block lasts."""
+    over = threading.Event()
+
+    def go_on() -> None:
+        while not over.wait(every):
+            act()
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

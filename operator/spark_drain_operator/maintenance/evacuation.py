@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from spark_drain_store.kube_client import ApiError
@@ -15,7 +16,7 @@ from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
 from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
 from spark_drain_operator.maintenance.clearing import Clearing
 from spark_drain_operator.maintenance.decide import ATTEMPTS, Attempt, Decision, decide
-from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN, attempt_of, object_for, under_way
+from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN, attempt_of, object_for, reference_to, under_way
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.nodes import PodOnNode
 
@@ -145,32 +146,22 @@ class Evacuation:
 
     def _decided(self, pods: Sequence[PodOnNode], attempts: Sequence[Attempt], nodes: Sequence[Clearing], time: datetime) -> Decision:
         """Decide; only of applications that would be touched it is asked whether somebody else drains them."""
-        asked: set[tuple[str, str]] = set()
         drained: set[tuple[str, str]] = set()
-        opted = self._opted_in(pods)
+        is_drained, opted = cache(self._is_drained), self._opted_in(pods)
+        late = {node.uid for node in nodes if node.until <= time}
+        urgent = {node.uid for node in nodes if node.seconds_left(time) < self._urgent_seconds}
         while True:
-            decision = decide(
-                pods,
-                attempts,
-                opted,
-                at_once=self._at_once,
-                now=time,
-                late={node.uid for node in nodes if node.until <= time},
-                urgent={node.uid for node in nodes if node.seconds_left(time) < self._urgent_seconds},
-                drained=drained,
-            )
-            touched = {(pod.namespace, pod.application) for pod, _ in decision.start} - asked
-            found = {application for application in touched if self._is_drained(*application)}
+            decision = decide(pods, attempts, opted, at_once=self._at_once, now=time, late=late, urgent=urgent, drained=drained)
+            touched = {(pod.namespace, pod.application) for pod, _ in decision.start} - drained
+            found = {application for application in touched if is_drained(*application)}
             if not found:
                 return decision
-            asked |= touched
             drained |= found
 
     def _is_drained(self, namespace: str, application: str) -> bool:
-        ref = {"apiVersion": KubeflowAdapter.api_version, "kind": KubeflowAdapter.kind, "name": application}
         listed = self._cluster.objects(DRAINS).all(namespace, {"fieldSelector": f"spec.applicationRef.name={application}"})
         others = (body for body in listed if NODE_LABEL not in (body["metadata"].get("labels") or {}))
-        return any(body["spec"]["applicationRef"].items() >= ref.items() and under_way(body) for body in others)
+        return any(body["spec"]["applicationRef"].items() >= reference_to(application).items() and under_way(body) for body in others)
 
     def _start(self, pod: PodOnNode, number: int, node: Clearing, time: datetime) -> None:
         left = node.seconds_left(time)
@@ -215,7 +206,7 @@ class Evacuation:
         return found
 
     def _tell_ends(self, listed: Sequence[Attempt], nodes: Set[str], there: Set[str]) -> None:
-        """Tell what has become of that which was seen under way; what a pod on none of the nodes was to be moved by is no failure."""
+        """Tell what has become of that which was seen under way; where the pod has left its node in another way, it is no failure."""
         for attempt in listed:
             if attempt.finished and _key(attempt) in self._active:
                 left = attempt.succeeded or (attempt.node_uid in nodes and attempt.pod_uid not in there)

@@ -15,7 +15,7 @@ from spark_drain_operator.maintenance.decide import Attempt
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
 
-__all__ = ["NODE_LABEL", "OPT_IN", "POD_LABEL", "SINCE", "attempt_of", "object_for", "under_way"]
+__all__ = ["NODE_LABEL", "OPT_IN", "POD_LABEL", "SINCE", "attempt_of", "object_for", "reference_to", "under_way"]
 
 NODE_LABEL = f"{GROUP}/evacuated-node-uid"
 POD_LABEL = f"{GROUP}/evacuated-pod-uid"
@@ -50,8 +50,7 @@ def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime |
     digest = hashlib.sha256(f"{pod.node_uid}/{pod.uid}".encode()).hexdigest()[:_SHORT]
     left = min(max(1, seconds_left), _LONGEST)
     margin = min(_MARGIN_SECONDS, left // 5)
-    application = {"apiVersion": KubeflowAdapter.api_version, "kind": KubeflowAdapter.kind, "name": pod.application}
-    spec: dict[str, Any] = {"applicationRef": application, "ttlSecondsAfterFinished": _KEPT_SECONDS}
+    spec: dict[str, Any] = {"applicationRef": reference_to(pod.application), "ttlSecondsAfterFinished": _KEPT_SECONDS}
     if pod.role is Role.DRIVER:
         answer = min(max(_ANSWER_SECONDS, left // _SHARE_OF_THE_ANSWER), _LONGEST_ANSWER_SECONDS)
         spec |= {
@@ -85,31 +84,40 @@ def object_for(pod: PodOnNode, number: int, seconds_left: int, since: datetime |
     }
 
 
+def reference_to(application: str) -> dict[str, str]:
+    """Return how a SparkApplication of that name is referred to."""
+    return {"apiVersion": KubeflowAdapter.api_version, "kind": KubeflowAdapter.kind, "name": application}
+
+
 def under_way(drain: Mapping[str, Any]) -> bool:
     """Return whether a PipelineDrain is to end its application's queries, and nobody has to agree first."""
-    spec, conditions = drain["spec"], (drain.get("status") or {}).get("conditions") or []
+    spec = drain["spec"]
     execution = spec.get("execution", "Immediate")
     if execution == "PlanOnly" or (execution == "AfterApproval" and not spec.get("approved")):
         return False
-    return not any(item["type"] == FINISHED and item["status"] == "True" for item in conditions)
+    return not _is_true(drain, FINISHED)
 
 
 def attempt_of(resource: Resource, body: Mapping[str, Any]) -> Attempt:
     """Return what an object says of its attempt."""
     metadata, status = body["metadata"], body.get("status") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    conditions = {item["type"]: item["status"] for item in status.get("conditions") or []}
     return Attempt(
         namespace=metadata["namespace"],
         name=metadata["name"],
         kind=resource.kind,
         application=body["spec"]["applicationRef"]["name"],
         pod_uid=labels.get(POD_LABEL, ""),
-        finished=conditions.get(FINISHED) == "True",
-        succeeded=conditions.get(SUCCEEDED) == "True",
+        finished=_is_true(body, FINISHED),
+        succeeded=_is_true(body, SUCCEEDED),
         message=status.get("message", ""),
         completion_time=read_time(status.get("completionTime")),
         node_uid=labels.get(NODE_LABEL, ""),
         since=read_time(annotations.get(SINCE)),
         number=int(number) if _NUMBER.fullmatch(number := metadata["name"].rpartition("-")[2]) else 0,
     )
+
+
+def _is_true(body: Mapping[str, Any], condition: str) -> bool:
+    conditions = (body.get("status") or {}).get("conditions") or []
+    return any(item["type"] == condition and item["status"] == "True" for item in conditions)

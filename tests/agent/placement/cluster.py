@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_kubeflow import ScriptedApplication
 from tests.support.apiserver import ApiServer, service_account
 from tests.support.process_nodes import SCHEDULER, ProcessNode, ProcessNodes, process_nodes
+from tests.support.waiting import meanwhile
 
 __all__ = ["APPLICATION", "Placed", "other", "placed_on_three_nodes"]
 
@@ -207,21 +207,14 @@ class Placed:
     @contextmanager
     def watching(self, beside: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Sample the number of executors, and do something else as often, while the block lasts."""
-        stopped = threading.Event()
         self.fewest = len(self.running())
 
         def look() -> None:
-            while not stopped.wait(_SAMPLE_SECONDS):
-                self.fewest = min(self.fewest, len(self.running()))
-                beside()
+            self.fewest = min(self.fewest, len(self.running()))
+            beside()
 
-        thread = threading.Thread(target=look, daemon=True)
-        thread.start()
-        try:
+        with meanwhile(look, _SAMPLE_SECONDS):
             yield
-        finally:
-            stopped.set()
-            thread.join()
 
 
 def _three_nodes() -> list[ProcessNode]:
