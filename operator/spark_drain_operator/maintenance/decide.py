@@ -37,6 +37,8 @@ class Attempt:
         Of the attempt, from 1; 0 where its name tells none.
     earlier
         Whether it had ended before the clearing of the node began, and what was in the way may be gone since.
+    by_force
+        Whether it has ended the pod because there was no time left to move it.
     """
 
     namespace: str
@@ -52,6 +54,7 @@ class Attempt:
     since: datetime | None = None
     number: int = 0
     earlier: bool = False
+    by_force: bool = False
 
     @property
     def pod(self) -> tuple[str, str, str]:

@@ -209,7 +209,8 @@ class Evacuation:
         """Tell what has become of that which was seen under way; where the pod has left its node in another way, it is no failure."""
         for attempt in listed:
             if attempt.finished and _key(attempt) in self._active:
-                left = attempt.succeeded or (attempt.node_uid in nodes and attempt.pod_uid not in there)
+                gone = attempt.node_uid in nodes and attempt.pod_uid not in there
+                left = attempt.succeeded or (gone and not attempt.by_force)
                 ended = "done" if attempt.succeeded else "the pod had left by itself" if left else "failed"
                 message = f"{attempt.kind} {attempt.name}: {ended}: {attempt.message}"
                 reason = "EvacuationSucceeded" if left else "EvacuationFailed"

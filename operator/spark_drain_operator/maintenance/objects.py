@@ -11,6 +11,8 @@ from typing import Any
 from spark_drain_operator.applications.kubeflow import KubeflowAdapter
 from spark_drain_operator.clock import format_time, read_time
 from spark_drain_operator.engine.conditions import FINISHED, SUCCEEDED
+from spark_drain_operator.kinds.drain.reasons import Phase as DrainPhase
+from spark_drain_operator.kinds.placement.reasons import Reason as PlacementReason
 from spark_drain_operator.maintenance.decide import Attempt
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
@@ -115,9 +117,15 @@ def attempt_of(resource: Resource, body: Mapping[str, Any]) -> Attempt:
         node_uid=labels.get(NODE_LABEL, ""),
         since=read_time(annotations.get(SINCE)),
         number=int(number) if _NUMBER.fullmatch(number := metadata["name"].rpartition("-")[2]) else 0,
+        by_force=status.get("phase") == DrainPhase.FORCE_STOPPED
+        or _condition(body, SUCCEEDED).get("reason") == PlacementReason.DECOMMISSIONED,
     )
 
 
 def _is_true(body: Mapping[str, Any], condition: str) -> bool:
+    return _condition(body, condition).get("status") == "True"
+
+
+def _condition(body: Mapping[str, Any], condition: str) -> Mapping[str, Any]:
     conditions = (body.get("status") or {}).get("conditions") or []
-    return any(item["type"] == condition and item["status"] == "True" for item in conditions)
+    return next((item for item in conditions if item["type"] == condition), {})

@@ -82,8 +82,9 @@ def test_a_drain_that_cannot_hold_gives_the_queries_back_and_says_why(warm: Warm
     try:
         assert warm.agent.gate.leave()
         with warm.requested() as asked:
-            drain = eventually(lambda: (shown := warm.drains.show(asked))["message"] and shown, "the drain to say why")
-            assert (drain["state"], drain["message"].startswith("the application is stopping Spark, or ends")) == ("Stopping", True)
+            why = "the application is stopping Spark, or ends"
+            eventually(lambda: warm.drains.show(asked)["message"].startswith(why), "the drain to say why")
+            assert warm.drains.show(asked)["state"] == "Stopping"
             feed.add()
             in_thread(query.processAllAvailable)
             assert ids_in(out) == exactly(feed.ids)

@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
-from spark_drain_operator.maintenance.objects import object_for, under_way
+from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
+from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
+from spark_drain_operator.maintenance.objects import attempt_of, object_for, under_way
 from spark_drain_operator.storage.nodes import PodOnNode, Role
+from spark_drain_operator.storage.own_objects import Resource
 
 DRIVER = PodOnNode("team", "a-driver", "uid-d", "a", Role.DRIVER)
 
@@ -34,3 +37,21 @@ def test_one_that_answers_late_is_still_stopped_before_the_time_of_its_node_is_o
 def test_a_drain_that_comes_first(spec: dict[str, Any], finished: str | None, expected: bool) -> None:
     status = {} if finished is None else {"status": {"conditions": [{"type": "Finished", "status": finished}]}}
     assert under_way({"spec": spec, **status}) is expected
+
+
+@pytest.mark.parametrize(
+    ("resource", "phase", "reason", "expected"),
+    [
+        (PLACEMENTS, "Failed", "Decommissioned", True),
+        (PLACEMENTS, "Failed", "NotReplaced", False),
+        (PLACEMENTS, "Rejected", "BadRequest", False),
+        (DRAINS, "ForceStopped", "DeadlineExceeded", True),
+        (DRAINS, "Failed", "AgentNotResponding", False),
+        (DRAINS, "Drained", "Drained", False),
+    ],
+)
+def test_a_pod_that_was_ended_because_its_time_was_over(resource: Resource, phase: str, reason: str, expected: bool) -> None:
+    conditions = [{"type": "Succeeded", "status": "False", "reason": reason}, {"type": "Finished", "status": "True", "reason": phase}]
+    metadata = {"namespace": "team", "name": "a-off-0123456789-1"}
+    body = {"metadata": metadata, "spec": {"applicationRef": {"name": "a"}}, "status": {"phase": phase, "conditions": conditions}}
+    assert attempt_of(resource, body).by_force is expected

@@ -152,6 +152,20 @@ def test_a_pod_that_left_by_itself_is_no_failure(watching: World, node: str) -> 
     assert "EvacuationFailed" not in {reason for reason, _ in story(watching)}
 
 
+def test_an_executor_that_was_decommissioned_before_a_new_one_was_there_has_not_left_by_itself(watching: World, node: str) -> None:
+    """Whichever the operator sees first, the answer or that the pod has gone."""
+    opted_in(watching, node, role="executor", executors=1)
+    cordon(watching, node)
+    watching.operator.start()
+    made = eventually(lambda: next(iter(placements(watching)), None), what="the placement")
+    agent = placement_agent(watching)
+    eventually(lambda: made["metadata"]["uid"] in agent.placements().requests, what="the agent is asked")
+    watching.application.end_pods(role="executor")
+    await_looks(watching)
+    agent.respond(made["metadata"]["uid"], PlacementStatus.FAILED, "executor 1 was decommissioned", decommissioned=True)
+    assert "failed: executor 1 was decommissioned" in said(watching, "EvacuationFailed")
+
+
 def test_an_application_that_is_drained_is_left_to_that(watching: World, node: str) -> None:
     """Else what is moved in vain three times could be evicted in the middle of the drain."""
     opted_in(watching, node, role="executor", executors=1)
