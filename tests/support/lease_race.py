@@ -17,15 +17,15 @@ _TRIALS = 5
 
 
 class Run:
-    """What a lease asks of a driver."""
+    """What a lease asks of a driver; it is void after so many seconds."""
 
     jvm_ended = stop_returned = False
 
-    def __init__(self, run_id: str) -> None:
-        self.application_id = run_id
+    def __init__(self, run_id: str, seconds: float = 1) -> None:
+        self.application_id, self._seconds = run_id, seconds
 
     def session_conf(self, name: str, default: str) -> str:
-        return "1"
+        return str(self._seconds)
 
 
 def race(files_in: Callable[[str], CheckpointFiles], left: str | None = None) -> list[int]:

@@ -20,6 +20,7 @@ from spark_drain_agent.durations import LEASE
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.folder import Folder, files_in
+from tests.support.lease_race import Run
 from tests.support.waiting import eventually
 
 SECONDS = 0.5
@@ -31,18 +32,8 @@ def _shorter_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_drain_agent.checkpoint.lease.LEASE", short)
 
 
-class _Run:
-    jvm_ended = stop_returned = False
-
-    def __init__(self, run_id: str) -> None:
-        self.application_id = run_id
-
-    def session_conf(self, name: str, default: str) -> str:
-        return str(SECONDS)
-
-
 def run(run_id: str) -> SparkInternals:
-    return cast(SparkInternals, _Run(run_id))
+    return cast(SparkInternals, Run(run_id, SECONDS))
 
 
 def test_a_lease_keeps_changing_and_is_gone_when_released(tmp_path: Path) -> None:
@@ -60,7 +51,7 @@ def test_a_lease_keeps_changing_and_is_gone_when_released(tmp_path: Path) -> Non
 def test_a_lease_is_renewed_as_long_as_there_is_a_jvm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, ended: bool
 ) -> None:
-    files, driver = files_in(tmp_path), _Run("one")
+    files, driver = files_in(tmp_path), Run("one", SECONDS)
     mine = acquire_lease(files, cast(SparkInternals, driver))
 
     def refused(name: str, text: str) -> None:
@@ -126,7 +117,7 @@ def test_another_run_is_refused_while_the_first_lives_and_not_after(tmp_path: Pa
 @pytest.mark.parametrize("next_id", ["two", "one"])  # on Kubernetes in cluster mode both have one id
 def test_a_run_of_this_process_that_was_stopped_is_waited_for_as_long_as_it_works_there(tmp_path: Path, ends: str, next_id: str) -> None:
     """An application may stop its SparkContext and make another one: nobody but the process itself could end what the first one holds."""
-    files, stopped = files_in(tmp_path), _Run("one")
+    files, stopped = files_in(tmp_path), Run("one", SECONDS)
     first = acquire_lease(files, cast(SparkInternals, stopped))
     stopped.stop_returned = True
     with ThreadPoolExecutor(1) as other:
