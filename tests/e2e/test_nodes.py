@@ -7,6 +7,8 @@ they have to do for it, and Kafka, whose topics would be lost: the job reads fil
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -37,7 +39,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.timeout(1800)]
 APPLICATION = "windows"
 AHEAD = 3
 """Files that wait to be read, at any time."""
-MOVES = 3
+DRAINED = 3
+"""Nodes that `kubectl drain` clears; one more is cleared by the command."""
+MOVES = DRAINED + 1
 SECONDS = 600.0
 _PERIOD_SECONDS = 0.5
 
@@ -143,7 +147,10 @@ def _seconds(time_: str) -> float:
 
 @dataclass
 class Maintenance:
-    """What is left to be looked at: nodes in the order in which the driver was on them, and what remained on each when it was drained."""
+    """What is left to be looked at: nodes in the order in which the driver was on them, and what remained on each when it was drained.
+
+    ``said`` is what the command has printed.
+    """
 
     job: Job
     nodes: list[str] = field(default_factory=list)
@@ -152,6 +159,15 @@ class Maintenance:
     panes: int = 0
     drains: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
+    said: str = ""
+
+
+def evacuate(maintenance: Maintenance, node: str) -> None:
+    """Clear a node by the command, while the operator watches nodes, too; it stays cordoned."""
+    command = [sys.executable, "-m", "spark_drain_operator", "evacuate", node, "--within", f"{SECONDS:.0f}s"]
+    environment = dict(maintenance.job.kubectl.environment)
+    maintenance.said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    maintenance.nodes.append(node)
 
 
 def drain(maintenance: Maintenance, node: str) -> None:
@@ -208,6 +224,9 @@ def maintained(watching: Cluster) -> Iterator[Maintenance]:
             third = job.loaded_node()
             kubectl.run("uncordon", second)
             drain(found, third)
+            fourth = job.loaded_node()
+            kubectl.run("uncordon", third)
+            evacuate(found, fourth)
             found.nodes.append(job.loaded_node())
         job.read_all()
         found.panes = sum(row["pane"] for row in rows_in(job.base / "out"))
@@ -225,8 +244,12 @@ def maintained(watching: Cluster) -> Iterator[Maintenance]:
 def test_the_driver_left_each_node_and_so_did_all_else(maintained: Maintenance) -> None:
     first, second, *rest = maintained.nodes
     assert first != second
-    assert rest == [first, second]
-    assert maintained.left == [[]] * MOVES
+    assert rest == [first, second, first]
+    assert maintained.left == [[]] * DRAINED
+
+
+def test_the_command_says_that_the_node_is_clear(maintained: Maintenance) -> None:
+    assert f"node {maintained.nodes[DRAINED]} is clear" in maintained.said
 
 
 def test_the_first_node_had_executors_too(maintained: Maintenance) -> None:
