@@ -40,7 +40,7 @@ _LEAST = 15
 """A drain makes more requests of each kind."""
 _READS, _AGAIN = 75, 2
 """A drain reads less than three times as often. Not without an end: a flush that begins anew each time reads more than once as often."""
-_MOST_DRAINS = 10
+_MOST_DRAINS = 11
 """Of one query: each has more to copy than the one before, as Spark keeps a hundred batches."""
 _IN_EVERY_RUN = {
     "Auto": [("forbidden", "change", 3), ("cut", "read", 12)],
@@ -59,7 +59,8 @@ class Case:
 
     Each failure meets each request that changes something, with Spark's default file manager, in both ways to flush and with both
     policies; those that take as long as a time-out, the other pairs of the two, and the other manager have the failures in turn. So has
-    what only reads, where a drain meets several; over the four pairs each read has each of them.
+    what only reads, where a drain meets several; over the four pairs each read has each of them. With Keep, which leaves a checkpoint that
+    nothing reads on from, a query is drained once, and has the failures in turn.
     """
 
     setting: Setting
@@ -68,6 +69,11 @@ class Case:
 
     def __str__(self) -> str:
         return "-".join((str(self.setting), self.kind, *self.failures))
+
+    @property
+    def most_drains(self) -> int:
+        """How often one query is drained."""
+        return 1 if self.setting.policy == "Keep" else _MOST_DRAINS
 
     def fault(self, failure: str, number: int) -> Fault:
         """Return what goes wrong at a request of that number."""
@@ -79,11 +85,17 @@ def _cases() -> Iterator[Case]:
     pairs = list(product(("Reseed", "Continue"), ("Auto", "WorkCopy")))
     for manager, (turn, (policy, flush)), kind in product(MANAGERS, enumerate(pairs), KINDS):
         setting = Setting(flush, policy, manager, IMPATIENT)
-        failures = tuple(failure for failure in FAULTS if kind == "change" or failure not in _CARRIED_OUT)
+        failures = _failures_of(kind)
         slow = tuple(failure for failure in failures if "silent" in failure)
         apart = [(failure,) for failure in failures if failure not in slow] + [slow]
         whole = manager == "default" and kind == "change" and (policy, flush) in _PAIRS
         yield from (Case(setting, kind, each) for each in (apart if whole else [(*failures[turn:], *failures[:turn])]))
+    for flush, kind in product(("Auto", "WorkCopy"), KINDS):
+        yield Case(Setting(flush, "Keep", bucket=IMPATIENT), kind, _failures_of(kind))
+
+
+def _failures_of(kind: str) -> tuple[str, ...]:
+    return tuple(failure for failure in FAULTS if kind == "change" or failure not in _CARRIED_OUT)
 
 
 class Generations:
@@ -154,9 +166,10 @@ def _failures(case: Case, s3: S3Server, spark: SparkSession, tmp_path: Path) -> 
         if number > _READS and case.kind == "read":
             break
         try:
-            if generations is None or generations.drains > _MOST_DRAINS:
+            if generations is None or generations.drains >= case.most_drains:
                 generations = Generations(case.setting, spark, s3, tmp_path / f"from-{number}")
-                generations.drained(Fault(kind="none"))  # a first drain has no earlier archive to remove
+                if case.most_drains > 1:
+                    generations.drained(Fault(kind="none"))  # a first drain has no earlier archive to remove
             if not generations.drained(case.fault(failure, number)):
                 break
             LOG.info("%s, %s at %s %d: exact", case.setting, failure, case.kind, number)
