@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from spark_drain_store.cli import main as drain_command
 
 from tests.ledger.harness import EXACT, Crash, Ledger, Restarter, write_events
 from tests.s3.drivers import copy_in_bucket, in_bucket, spark_on
-from tests.support.s3_server import S3Server
+from tests.support.s3_server import BUCKET, S3Server, confs
+from tools import jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -39,6 +42,16 @@ def test_a_pending_flush_is_given_up_and_the_archive_is_put_back(s3: S3Server, r
     refused = restarter.command("resume", f"{_bucket(damaged)}/ledger", "--from", "archive", "--accept-batch-id-reuse")
     assert (refused["outcome"], "1 of its files are missing" in refused["detail"]) == ("1", True), refused["detail"]
     assert _objects(damaged) == objects
+
+
+def test_a_process_of_its_own_is_told_where_the_store_is(s3: S3Server) -> None:
+    """In the cluster the application's confs are in its SparkApplication, and a Job knows nothing of them."""
+    (s3.folder / "never-drained").mkdir()
+    (s3.folder / "never-drained/metadata").write_text('{"id":"6b6d3c6e-0a51-4a71-8a63-0f5b1c0e9a11"}')
+    told = [f"--conf={name}={value}" for name, value in {"spark.jars": ",".join(jars.s3a()), **confs(s3.proxy.port)}.items()]
+    command = [sys.executable, "-m", "spark_drain_agent", "resume", f"s3a://{BUCKET}/never-drained", "--from=archive", *told]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "this query was never drained" in done.stderr) == (1, True), done.stderr
 
 
 def _bucket(base: Path) -> str:

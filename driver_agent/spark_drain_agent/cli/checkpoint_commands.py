@@ -24,11 +24,20 @@ _RAN = "The application must not run, on any machine, while this command does."
 
 
 @contextmanager
-def _leased(checkpoint: str) -> Iterator[CheckpointFiles]:
+def _leased(checkpoint: str, confs: Sequence[tuple[str, str]]) -> Iterator[CheckpointFiles]:
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    for name, value in confs:
+        builder = builder.config(name, value)
     with as_agent():
-        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        spark = builder.getOrCreate()
     internals = SparkInternals(spark)
-    files = CheckpointFiles(internals, internals.qualified(checkpoint))
+    try:
+        files = CheckpointFiles(internals, internals.qualified(checkpoint))
+    except JavaError as error:
+        raise CheckpointIOError(
+            f"checkpoint {checkpoint!r} cannot be opened: {in_words(error)}; run this in the application's image, and "
+            "give what its sparkConf says of the store with --conf NAME=VALUE"
+        ) from error
     if not files.is_file("metadata") and not files.is_file(JOURNAL_FILE):
         raise CheckpointIOError(
             f"{files.root} is not a checkpoint directory: no metadata file; give the checkpointLocation of one query, the directory that "
@@ -41,7 +50,22 @@ def _leased(checkpoint: str) -> Iterator[CheckpointFiles]:
         mine.release()
 
 
-def _add_reuse(parser: argparse.ArgumentParser) -> None:
+def _conf(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE")
+    return name, value
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--conf",
+        metavar="NAME=VALUE",
+        type=_conf,
+        action="append",
+        default=[],
+        help="what the application's sparkConf says of the checkpoint's store, for example spark.hadoop.fs.s3a.endpoint=URL; repeatable",
+    )
     parser.add_argument(
         "--accept-batch-id-reuse",
         action="store_true",
@@ -60,9 +84,9 @@ def recover(arguments: Sequence[str]) -> int:
         required=True,
         help="do not run the flush batch any more: open windows are not emitted; with Reseed they stay in the archive, otherwise in state",
     )
-    _add_reuse(parser)
+    _add_common(parser)
     options = parser.parse_args(arguments)
-    with _leased(options.checkpoint) as files:
+    with _leased(options.checkpoint, options.conf) as files:
         journal = discard_pending(files, read_journal(files), accept_reuse=options.accept_batch_id_reuse)
     if journal.drains == journal.generation:
         archive = files.uri(journal.work)
@@ -82,9 +106,9 @@ def resume(arguments: Sequence[str]) -> int:
         action="store_true",
         help="also when batches were run since: their records are processed again, and what they have written stays in the sink",
     )
-    _add_reuse(parser)
+    _add_common(parser)
     options = parser.parse_args(arguments)
-    with _leased(options.checkpoint) as files:
+    with _leased(options.checkpoint, options.conf) as files:
         accepted = {"discard_newer": options.discard_newer, "accept_reuse": options.accept_batch_id_reuse}
         found = check_restorable(files, read_journal(files), **accepted)
         journal = restore(files, found)

@@ -39,6 +39,21 @@ def test_not_a_checkpoint(warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixt
     assert place.exists() == (kind != "missing")
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_store_that_cannot_be_opened(warm: Warm, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert run(command, ["nowhere://bucket/checkpoint", COMMANDS[command]]) == 1
+    said = capsys.readouterr().err
+    assert "error: checkpoint 'nowhere://bucket/checkpoint' cannot be opened: " in said
+    assert "with --conf NAME=VALUE" in said
+
+
+@pytest.mark.parametrize("conf", ["spark.hadoop.fs.s3a.endpoint", "=http://127.0.0.1"])
+def test_a_conf_without_name_or_value(capsys: pytest.CaptureFixture[str], conf: str) -> None:
+    with pytest.raises(SystemExit):
+        run("resume", ["/checkpoint", "--from=archive", f"--conf={conf}"])
+    assert f"argument --conf: {conf!r} must be NAME=VALUE" in capsys.readouterr().err
+
+
 def test_the_job_of_the_example_runs_the_command(warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifests = ROOT / "examples/flights/manifests"
     job = yaml.safe_load((manifests / "resume.yaml").read_text())["spec"]["template"]["spec"]
