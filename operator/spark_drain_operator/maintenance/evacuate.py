@@ -21,13 +21,13 @@ from spark_drain_operator.storage.nodes import Node
 __all__ = ["Command", "main", "node_of", "seconds_of"]
 
 _POLL_SECONDS = 2.0
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_UNITS = {"s": 1, "m": 60, "h": 3600}
 _COST = "An eviction costs each executor's application a failed batch, and each driver's its run"
 
 
 def seconds_of(text: str) -> int:
-    """Read a duration: ``90``, ``90s``, ``30m`` or ``2h``; raises `argparse.ArgumentTypeError` for another form."""
-    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh]?)", text)
+    """Read a duration: ``90s``, ``30m`` or ``2h``; raises `argparse.ArgumentTypeError` for another form, also for a number without unit."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s, 30m or 2h")
     return int(found[1]) * _UNITS[found[2]]

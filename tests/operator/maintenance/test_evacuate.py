@@ -283,6 +283,7 @@ def test_an_api_server_that_is_away_for_a_while_is_waited_for(world: World, node
         (["."], "'.' is not the name of a node: see kubectl get nodes"),
         (["n/../m"], "'n/../m' is not the name of a node"),
         (["n", "--within", "soon"], "'soon' is not a duration such as 90s, 30m or 2h"),
+        (["n", "--within", "30"], "'30' is not a duration such as 90s, 30m or 2h"),
         (["n", "--at-once", "0"], "--at-once must be at least 1, not 0"),
     ],
 )
