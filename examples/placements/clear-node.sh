@@ -3,7 +3,7 @@
 #   sh clear-node.sh NAMESPACE NODE
 # All are asked for at once; those of one application go one after the other.
 set -eu
-namespace=$1 node=$2
+namespace=${1:?NAMESPACE and NODE must be given} node=${2:?NODE must be given after NAMESPACE}
 
 kubectl cordon "$node"
 executors=$(kubectl get pods -n "$namespace" -l spark-role=executor,sparkoperator.k8s.io/app-name \

@@ -3,7 +3,7 @@
 #   sh rolling-restart.sh NAMESPACE APPLICATION
 # It ends at the first one that is not replaced, with the others untouched.
 set -eu
-namespace=$1 application=$2
+namespace=${1:?NAMESPACE and APPLICATION must be given} application=${2:?APPLICATION must be given after NAMESPACE}
 
 executors=$(kubectl get pods -n "$namespace" -l "spark-role=executor,sparkoperator.k8s.io/app-name=$application" \
   --field-selector status.phase=Running -o jsonpath='{.items[*].metadata.name}')

@@ -25,3 +25,10 @@ def test_that_no_executor_was_found_is_said(tmp_path: Path, script: str, argumen
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (code, f"{said}\n")
+
+
+@pytest.mark.parametrize(("script", "missing"), [("rolling-restart.sh", "APPLICATION"), ("clear-node.sh", "NODE")])
+def test_an_argument_that_is_missing_is_named(script: str, missing: str) -> None:
+    done = subprocess.run(["sh", str(ROOT / "examples/placements" / script), "pipelines"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"{missing} must be given" in done.stderr
