@@ -15,6 +15,7 @@ from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["discard_once_at", "table_folder", "unwritable", "write_once_at", "writes_files"]
 
+_USABLE = "only delta and file formats (parquet, orc, json, csv, text, avro) can be used"
 _DELTA = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 _SESSION_CATALOG = "spark_catalog"
 _DATA_SOURCES = "org.apache.spark.sql.execution.datasources"
@@ -91,9 +92,9 @@ def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format:
     try:
         provider = source.lookupDataSource(data_format, internals.sql_conf())
     except JavaError:
-        return "this Spark does not know it"
+        return f"this Spark does not know it; {_USABLE}"
     if not writes_files(internals, data_format) and str(provider.getName()) != _DELTA:
-        return "only delta and file formats (parquet, orc, json, csv, text, avro) can be used"
+        return _USABLE
     empty = internals.session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), captured.dataset.schema())
     trial = jvm.org.apache.hadoop.fs.Path(f"{folder.rstrip('/')}.trial-{uuid.uuid4()}")
     try:

@@ -139,7 +139,11 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
         ({"path": "{base}/allowed-too"}, "PathNotAllowed", "start the application with spark.sparkdrain.allowedPaths"),
         ({"path": "nowhere://bucket/a"}, "PathNotAllowed", "on no filesystem that the driver can reach"),
         ({"path": "{base}/allowed"}, "PathExists", "exists already: name a folder that does not"),
-        ({"format": "parquette"}, "UnsupportedOption", "'parquette' does not work for query 'refused': this Spark does not know it"),
+        (
+            {"format": "parquette"},
+            "UnsupportedOption",
+            "'parquette' does not work for query 'refused': this Spark does not know it; only delta and file formats (parquet, ",
+        ),
         ({"format": "csv"}, "UnsupportedOption", "doesn't support the column `window` of the type"),
     ],
     ids=lambda value: next(iter(value.values())) if isinstance(value, dict) else "",
