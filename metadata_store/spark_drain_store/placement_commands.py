@@ -20,6 +20,7 @@ from spark_drain_store.placements import (
     Placements,
     delete_all_placements,
     delete_placement,
+    read_placement_response,
     withdraw_placement,
     write_placement_request,
 )
@@ -85,11 +86,22 @@ def run_placement_verb(channel: Channel, options: Namespace) -> None:
         print(json.dumps(_shown(placements, options.placement_id), indent=2))
     elif options.verb == "withdraw":
         withdraw_placement(channel, options.placement_id)
+        _note_too_late(channel, options.placement_id)
     elif options.all:
         print(json.dumps({"removed": delete_all_placements(channel)}))
     else:
         delete_placement(channel, options.placement_id)
         print(json.dumps({"removed": [options.placement_id]}))
+
+
+def _note_too_late(channel: Channel, placement_id: str) -> None:
+    response = read_placement_response(channel, placement_id)
+    if response is not None and response.status.finished:
+        print(
+            f"note: placement {placement_id} has ended (statusCode {response.status}) and is not withdrawn any more: "
+            "`placement delete` removes it",
+            file=sys.stderr,
+        )
 
 
 def _write(channel: Channel, options: Namespace) -> str:

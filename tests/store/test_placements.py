@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from spark_drain_store import Channel, DrainNotification, MetadataStore, StoreError, open_channel
+from spark_drain_store.cli import main
 from spark_drain_store.drains import Drains, write_notification
 from spark_drain_store.memory import MemoryStore
 from spark_drain_store.placement_messages import DEFAULT_EXPIRY_SECONDS, PlacementResponse, PlacementStatus, UnsupportedDestinationError
@@ -176,3 +177,12 @@ class TestCommand:
 def test_a_location_that_is_malformed_is_named() -> None:
     with pytest.raises(StoreError, match="nowhere"):
         open_channel("nowhere", PLACEMENT)
+
+
+def test_what_has_ended_is_not_withdrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    location = f"file:{tmp_path / 'store'}"
+    placement_id = write_placement_request(open_channel(location, PLACEMENT), "4", "ANY_OTHER")
+    write_placement_response(open_channel(location, PLACEMENT), response(placement_id))
+    assert main(["--metadata-store", location, "placement", "withdraw", placement_id]) == 0
+    said = f"note: placement {placement_id} has ended (statusCode SUCCEEDED) and is not withdrawn any more"
+    assert said in capsys.readouterr().err
