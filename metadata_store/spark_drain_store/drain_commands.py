@@ -61,6 +61,7 @@ def run_drain_verb(channel: Channel, options: Namespace) -> None:
             _note_too_late(channel, options.drain_id)
     else:
         print(json.dumps({"removed": _cleanup(channel, everything=options.all)}))
+        _note_what_stays(channel)
 
 
 def _note_too_late(channel: Channel, drain_id: str) -> None:
@@ -69,6 +70,19 @@ def _note_too_late(channel: Channel, drain_id: str) -> None:
         print(
             f"note: drain {drain_id} is past its point of no return (state {report.state}) and is not withdrawn any more: "
             "when it has finished, `drain cleanup` removes it",
+            file=sys.stderr,
+        )
+
+
+def _note_what_stays(channel: Channel) -> None:
+    drains = Drains.read(channel)
+    active = drains.active()
+    if active is not None:
+        report = drains.reports.get(active.drain_id)
+        state = "Requested" if report is None else report.state
+        print(
+            f"note: drain {active.drain_id} has not ended (state {state}) and stays: "
+            "give `drain cleanup` again when `drain show` says that it has; `--all` removes it now",
             file=sys.stderr,
         )
 

@@ -208,7 +208,13 @@ def test_cleanup_removes_finished_drains_and_keeps_the_active_one(drain: Command
     done = drain("cleanup")
     assert (done.returncode, json.loads(done.stdout)) == (0, {"removed": [finished, "forgotten"]})
     assert [row["uuid"] for row in shown(drain)["drains"]] == [active]
-    assert json.loads(drain("cleanup").stdout) == {"removed": []}
+    again = drain("cleanup")
+    assert json.loads(again.stdout) == {"removed": []}
+    assert f"note: drain {active} has not ended (state Requested) and stays" in again.stderr
+    channel.reports.write(report(active, DrainState.FLUSHING))
+    assert "(state Flushing)" in drain("cleanup").stderr
+    channel.reports.write(report(active, DrainState.DRAINED))
+    assert drain("cleanup").stderr == ""
 
 
 def test_cleanup_removes_a_withdrawn_request_that_nobody_has_answered(drain: Command) -> None:
