@@ -140,7 +140,9 @@ def main(arguments: Sequence[str]) -> int:
         _say(f"node {options.node} is cordoned")
         clear = Command(cluster, options.node, node.uid, options.at_once, _say).run(options.within)
     except (ApiError, ApiUnavailableError) as error:
-        print(f"error: {error}; run the same command again to go on", file=sys.stderr)
+        denied = isinstance(error, ApiError) and error.status == 403
+        way_out = "the rights that this needs are in examples/nodes/rights.yaml" if denied else "run the same command again to go on"
+        print(f"error: {error}; {way_out}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         _say("interrupted: what was begun goes on; run the same command again to go on")

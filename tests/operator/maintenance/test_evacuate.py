@@ -294,6 +294,16 @@ def test_wrong_arguments_are_named(world: World, arguments: list[str], words: st
     assert words in errors
 
 
+def test_without_rights_the_manifest_that_has_them_is_named(world: World, node: str, tmp_path: Path) -> None:
+    world.server.run_kubectl("create", "serviceaccount", "nobody", "-n", world.namespace)
+    command = evacuate(world, node, KUBECONFIG=str(service_account(world.server, world.namespace, "nobody", tmp_path)))
+    _, errors = command.communicate(timeout=30)
+    assert command.returncode == 1
+    assert "403 Forbidden" in errors
+    assert "the rights that this needs are in examples/nodes/rights.yaml" in errors
+    assert "again" not in errors
+
+
 def test_without_credentials_there_is_nothing_to_go_on_with(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
