@@ -33,3 +33,4 @@ def test_the_command_that_gives_a_flush_up_can_be_run_as_it_is_written(tracked: 
     with pytest.raises(RecoveryNeedsPreviousVersionError) as begun:
         query._refuse_another_version(None)
     assert COMMAND in str(begun.value)
+    assert str(begun.value).startswith("drain u is past its point of no return")  # who reports it names the query, once
