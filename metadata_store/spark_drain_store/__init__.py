@@ -4,7 +4,7 @@ The idea is Samza's coordinator stream (SEP-31, SEP-22): a small key-value store
 side and watched by the other. Standard library only, because it is installed into users' driver images.
 """
 
-from spark_drain_store.channel import Channel, open_channel
+from spark_drain_store.channel import Channel, absolute_location, open_channel
 from spark_drain_store.messages import (
     MOST_EXECUTOR_EXCEPTIONS,
     DrainNotification,
@@ -47,5 +47,6 @@ __all__ = [
     "StoreUnavailableError",
     "UnsupportedOptionError",
     "WithdrawalAnswer",
+    "absolute_location",
     "open_channel",
 ]

@@ -10,7 +10,7 @@ from spark_drain_store.memory import MemoryStore
 from spark_drain_store.protocol import MetadataStore, StoreError
 from spark_drain_store.topics import DRAIN, TopicStore
 
-__all__ = ["Channel", "config_map_names", "open_channel"]
+__all__ = ["Channel", "absolute_location", "config_map_names", "open_channel"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,23 @@ def open_channel(location: str, topic: str = DRAIN) -> Channel:
                 ) from error
             return Channel.over(requests, reports, topic=topic)
     raise StoreError(f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")
+
+
+def absolute_location(location: str) -> str:
+    """Return a location that stays where it is now when the process goes to another folder.
+
+    Parameters
+    ----------
+    location
+        As `open_channel` takes it.
+
+    Raises
+    ------
+    StoreError
+        It names its folder in a way that `open_channel` does not take.
+    """
+    scheme, _, path = location.partition(":")
+    return f"file:{_folder(location, path)}" if scheme == "file" and path else location
 
 
 def _folder(location: str, path: str) -> Path:

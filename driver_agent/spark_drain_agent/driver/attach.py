@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
-from spark_drain_store import Channel, open_channel
+from spark_drain_store import Channel, absolute_location, open_channel
 
 from spark_drain_agent.drain.identity import identify, store_location
 from spark_drain_agent.driver.agent import Agent
@@ -58,8 +58,9 @@ def attach(spark: SparkSession, metadata_store: str | None = None) -> None:
 
 def install_hooks(metadata_store: str | None) -> None:
     """Attach to the first session that is made from now on."""
+    location = absolute_location(metadata_store) if metadata_store else None  # a program may go to its own folder before it makes a session
     take_note_of_signals()
-    install(lambda session: _meet(session, metadata_store), current_agent)
+    install(lambda session: _meet(session, location), current_agent)
 
 
 def _meet(session: SparkSession, metadata_store: str | None) -> Agent | None:

@@ -62,3 +62,21 @@ def test_a_signal_handler_that_comes_before_the_agent_is_made_does_not_make_a_se
     monkeypatch.setattr(atexit, "register", lambda _: None)
     agent = in_thread(lambda: attach._attach(spark, "file:store"), 10)
     assert begun == [agent] == found[1:]
+
+
+@pytest.mark.parametrize(("given", "folder"), [("file:drains", "drains"), ("configmap:pipelines/clicks", None), (None, None)])
+def test_a_store_in_a_relative_folder_is_where_the_program_was_started(
+    given: str | None, folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may go to a folder of its own before it makes its first session."""
+    met: list[str | None] = []
+    hooks: list[Any] = []
+    monkeypatch.setattr(attach, "take_note_of_signals", lambda: None)
+    monkeypatch.setattr(attach, "install", lambda on_session, _: hooks.append(on_session))
+    monkeypatch.setattr(attach, "_meet", lambda _, location: met.append(location))
+    monkeypatch.chdir(tmp_path)
+    attach.install_hooks(given)
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path / "own")
+    hooks[0](SimpleNamespace())
+    assert met == [f"file:{tmp_path / folder}" if folder else given]
