@@ -101,7 +101,7 @@ def decide(
     now: datetime,
     late: Set[str] = frozenset(),
     urgent: Set[str] = frozenset(),
-    drained: Set[tuple[str, str]] = frozenset(),
+    drained: Set[PodOnNode] = frozenset(),
 ) -> Decision:
     """Return what to do next.
 
@@ -126,7 +126,7 @@ def decide(
         Uids of nodes that have so little time that ``at_once`` does not hold for them; what was tried in vain is tried once more, since
         such an attempt ends with an executor's decommissioning or a stop in mid-batch.
     drained
-        Namespace and name of the applications that somebody else drains: that comes first, and moves nothing in vain.
+        Pods of applications that somebody else drains: that comes first, and moves nothing in vain.
     """
     known = list(attempts)
     there = {(pod.namespace, pod.application, pod.uid) for pod in pods}
@@ -161,9 +161,7 @@ def decide(
         elif pod.node_uid in late:
             stuck.append(pod)
         elif (
-            pod.terminating
-            or any(not item.finished or item.succeeded for item in tried)
-            or (application in drained and pod.node_uid not in urgent)
+            pod.terminating or any(not item.finished or item.succeeded for item in tried) or (pod in drained and pod.node_uid not in urgent)
         ):
             waiting = True
         elif len(tried) >= ATTEMPTS + (pod.node_uid in urgent):

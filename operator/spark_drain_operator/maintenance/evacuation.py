@@ -16,9 +16,9 @@ from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
 from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
 from spark_drain_operator.maintenance.clearing import Clearing
 from spark_drain_operator.maintenance.decide import ATTEMPTS, Attempt, Decision, decide
-from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN, attempt_of, object_for, reference_to, under_way
+from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN, attempt_of, in_the_way, object_for, reference_to
 from spark_drain_operator.storage import Cluster
-from spark_drain_operator.storage.nodes import PodOnNode
+from spark_drain_operator.storage.nodes import PodOnNode, Role
 
 __all__ = ["Evacuation", "Look", "Told", "application_of", "named", "opted_in"]
 
@@ -146,22 +146,28 @@ class Evacuation:
 
     def _decided(self, pods: Sequence[PodOnNode], attempts: Sequence[Attempt], nodes: Sequence[Clearing], time: datetime) -> Decision:
         """Decide; only of applications that would be touched it is asked whether somebody else drains them."""
-        drained: set[tuple[str, str]] = set()
-        is_drained, opted = cache(self._is_drained), self._opted_in(pods)
+        drained: dict[PodOnNode, str] = {}
+        drain_of, opted = cache(self._drain_of), self._opted_in(pods)
         late = {node.uid for node in nodes if node.until <= time}
         urgent = {node.uid for node in nodes if node.seconds_left(time) < self._urgent_seconds}
         while True:
-            decision = decide(pods, attempts, opted, at_once=self._at_once, now=time, late=late, urgent=urgent, drained=drained)
-            touched = {(pod.namespace, pod.application) for pod, _ in decision.start} - drained
-            found = {application for application in touched if is_drained(*application)}
+            decision = decide(pods, attempts, opted, at_once=self._at_once, now=time, late=late, urgent=urgent, drained=drained.keys())
+            touched = [pod for pod, _ in decision.start if pod not in drained]
+            found = {pod: name for pod in touched if (name := drain_of(pod.namespace, pod.application, pod.role))}
             if not found:
-                return decision
+                break
             drained |= found
+        for pod, name in drained.items():
+            if pod.node_uid not in urgent:
+                self._say(pod, f"waits for {name}", "EvacuationWaits", f"waits for PipelineDrain {name} of its application")
+        return decision
 
-    def _is_drained(self, namespace: str, application: str) -> bool:
+    def _drain_of(self, namespace: str, application: str, role: Role) -> str:
+        """Return the name of somebody else's drain that is in the way, or ""."""
         listed = self._cluster.objects(DRAINS).all(namespace, {"fieldSelector": f"spec.applicationRef.name={application}"})
         others = (body for body in listed if NODE_LABEL not in (body["metadata"].get("labels") or {}))
-        return any(body["spec"]["applicationRef"].items() >= reference_to(application).items() and under_way(body) for body in others)
+        meant = (body for body in others if body["spec"]["applicationRef"].items() >= reference_to(application).items())
+        return next((str(body["metadata"]["name"]) for body in meant if in_the_way(body, role)), "")
 
     def _start(self, pod: PodOnNode, number: int, node: Clearing, time: datetime) -> None:
         left = node.seconds_left(time)

@@ -17,7 +17,7 @@ from spark_drain_operator.maintenance.decide import Attempt
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 from spark_drain_operator.storage.own_objects import GROUP, VERSION, Resource
 
-__all__ = ["NODE_LABEL", "OPT_IN", "POD_LABEL", "SINCE", "attempt_of", "object_for", "reference_to", "under_way"]
+__all__ = ["NODE_LABEL", "OPT_IN", "POD_LABEL", "SINCE", "attempt_of", "in_the_way", "object_for", "reference_to"]
 
 NODE_LABEL = f"{GROUP}/evacuated-node-uid"
 POD_LABEL = f"{GROUP}/evacuated-pod-uid"
@@ -91,11 +91,14 @@ def reference_to(application: str) -> dict[str, str]:
     return {"apiVersion": KubeflowAdapter.api_version, "kind": KubeflowAdapter.kind, "name": application}
 
 
-def under_way(drain: Mapping[str, Any]) -> bool:
-    """Return whether a PipelineDrain is to end its application's queries, and nobody has to agree first."""
+def in_the_way(drain: Mapping[str, Any], role: Role) -> bool:
+    """Return whether a pod is not moved as long as somebody's PipelineDrain of its application has not ended.
+
+    A plan is in nobody's way, and one that waits for approval in that of a driver alone, whose application has one drain at a time.
+    """
     spec = drain["spec"]
     execution = spec.get("execution", "Immediate")
-    if execution == "PlanOnly" or (execution == "AfterApproval" and not spec.get("approved")):
+    if execution == "PlanOnly" or (execution == "AfterApproval" and not spec.get("approved") and role is Role.EXECUTOR):
         return False
     return not _is_true(drain, FINISHED)
 

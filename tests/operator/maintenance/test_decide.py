@@ -69,10 +69,10 @@ def test_what_is_left_alone_is_named() -> None:
 
 @pytest.mark.parametrize("attempts", [[], [FAILED] * ATTEMPTS])
 def test_what_somebody_else_drains_is_not_touched_while_there_is_time(attempts: list[Attempt]) -> None:
-    pod, drained = replace(A1, node_uid="n"), {("team", "a")}
-    decision = decide([pod, B1], attempts, OPTED, at_once=1, now=NOW, drained=drained)
+    pod = replace(A1, node_uid="n")
+    decision = decide([pod, B1], attempts, OPTED, at_once=1, now=NOW, drained={pod})
     assert ([pod.name for pod, _ in decision.start], decision.stuck, decision.over) == (["b-exec-1"], (), False)
-    (first, *_) = decide([pod], attempts, OPTED, at_once=1, now=NOW, drained=drained, urgent={"n"}).start
+    (first, *_) = decide([pod], attempts, OPTED, at_once=1, now=NOW, drained={pod}, urgent={"n"}).start
     assert first[0] == pod
 
 

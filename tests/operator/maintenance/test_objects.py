@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from spark_drain_operator.kinds.drain.resource import RESOURCE as DRAINS
 from spark_drain_operator.kinds.placement.resource import RESOURCE as PLACEMENTS
-from spark_drain_operator.maintenance.objects import attempt_of, object_for, under_way
+from spark_drain_operator.maintenance.objects import attempt_of, in_the_way, object_for
 from spark_drain_operator.storage.nodes import PodOnNode, Role
 from spark_drain_operator.storage.own_objects import Resource
 
@@ -26,17 +26,18 @@ def test_one_that_answers_late_is_still_stopped_before_the_time_of_its_node_is_o
 @pytest.mark.parametrize(
     ("spec", "finished", "expected"),
     [
-        ({}, None, True),
-        ({}, "False", True),
-        ({}, "True", False),
-        ({"execution": "PlanOnly"}, "False", False),
-        ({"execution": "AfterApproval"}, "False", False),
-        ({"execution": "AfterApproval", "approved": True}, "False", True),
+        ({}, None, {Role.DRIVER, Role.EXECUTOR}),
+        ({}, "False", {Role.DRIVER, Role.EXECUTOR}),
+        ({}, "True", set()),
+        ({"execution": "PlanOnly"}, "False", set()),
+        ({"execution": "AfterApproval"}, "False", {Role.DRIVER}),
+        ({"execution": "AfterApproval"}, "True", set()),
+        ({"execution": "AfterApproval", "approved": True}, "False", {Role.DRIVER, Role.EXECUTOR}),
     ],
 )
-def test_a_drain_that_comes_first(spec: dict[str, Any], finished: str | None, expected: bool) -> None:
+def test_a_drain_that_comes_first(spec: dict[str, Any], finished: str | None, expected: set[Role]) -> None:
     status = {} if finished is None else {"status": {"conditions": [{"type": "Finished", "status": finished}]}}
-    assert under_way({"spec": spec, **status}) is expected
+    assert {role for role in Role if in_the_way({"spec": spec, **status}, role)} == expected
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from spark_drain_operator.maintenance.objects import NODE_LABEL, SINCE
+from spark_drain_store import DrainState
 from spark_drain_store.placement_messages import PlacementStatus
 
 from tests.operator.conftest import World
@@ -173,10 +174,29 @@ def test_an_application_that_is_drained_is_left_to_that(watching: World, node: s
     watching.create_drain("mine")
     watching.await_condition("Acknowledged", "WaitingForAgent", "mine")
     cordon(watching, node)
+    assert "app-spark-one-exec-1: waits for PipelineDrain mine of its application" in said(watching, "EvacuationWaits")
     await_looks(watching, 3)
     assert not placements(watching)
     watching.client.request("DELETE", f"{DRAINS.format(watching.namespace)}/mine")
     eventually(lambda: placements(watching), what="the placement")
+
+
+def test_a_driver_is_left_to_a_drain_that_waits_for_approval(watching: World, node: str) -> None:
+    """Its restart would be rejected three times within a minute, and then it could be evicted."""
+    agent = opted_in(watching, node)
+    watching.operator.start()
+    drain_id = watching.create_drain("mine", execution="AfterApproval")
+    agent.await_notification()
+    agent.report(drain_id, DrainState.ACKNOWLEDGED)
+    watching.await_phase("AwaitingApproval", "mine")
+    cordon(watching, node)
+    assert "app-driver: waits for PipelineDrain mine of its application" in said(watching, "EvacuationWaits")
+    await_looks(watching, 3)
+    assert drains(watching) == ["mine"]
+    watching.patch_drain("mine", spec={"cancel": True})
+    agent.await_withdrawn()
+    agent.report(drain_id, DrainState.WITHDRAWN)
+    eventually(lambda: len(drains(watching)) == 2, what="the driver's drain")
 
 
 LATER = "2999-01-01T00:00:00Z"
