@@ -60,17 +60,27 @@ def budget_of(application: Mapping[str, Any], stuck: Iterable[PodOnNode]) -> dic
     }
 
 
-def selects(budget: Mapping[str, Any], application: Mapping[str, Any]) -> bool:
-    """Whether a budget holds for pods of an application, as far as their labels are known: a pod with two cannot be evicted at all."""
+def selects(budget: Mapping[str, Any], application: Mapping[str, Any], pods: Iterable[Mapping[str, str]] = ()) -> bool:
+    """Whether a budget holds for pods of an application: a pod with two cannot be evicted at all.
+
+    Parameters
+    ----------
+    budget
+        The PodDisruptionBudget.
+    application
+        The SparkApplication, which tells some labels of pods that are not there yet.
+    pods
+        Labels of pods that are there: kubeflow's operator, Spark and webhooks add some.
+    """
     selector = (budget.get("spec") or {}).get("selector")
     if selector is None:
         return False
     spec, name = application.get("spec") or {}, application["metadata"]["name"]
-    for role in (Role.DRIVER, Role.EXECUTOR):
-        own = (spec.get(str(role)) or {}).get("labels") or {}
-        if _matches(selector, {**own, APP_LABEL: name, "spark-role": str(role)}):
-            return True
-    return False
+    told = [
+        {**((spec.get(str(role)) or {}).get("labels") or {}), APP_LABEL: name, "spark-role": str(role)}
+        for role in (Role.DRIVER, Role.EXECUTOR)
+    ]
+    return any(_matches(selector, labels) for labels in (*told, *pods))
 
 
 def _matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
@@ -154,7 +164,7 @@ class BudgetKeeper:
             self._told = {told for told in self._told if told[0] != key}
             return
         budget = budget_of(body, stuck) if self._wanted and opted_in(body) else None
-        rival = next((other["metadata"]["name"] for other in others if selects(other, body)), "") if budget is not None else ""
+        rival = self._rival(key, body, others) if budget is not None else ""
         if budget is None or rival:
             if own is not None:
                 self._cluster.budgets.delete(own)
@@ -166,6 +176,11 @@ class BudgetKeeper:
             self._cluster.budgets.create(budget)
         elif own["spec"].get("selector") != budget["spec"]["selector"]:
             self._cluster.budgets.select(own, budget["spec"]["selector"])
+
+    def _rival(self, key: _Application, body: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str:
+        """Return the name of somebody else's budget that holds for its pods, or ""."""
+        pods = self._cluster.pods.labels(*key) if others else []
+        return next((str(other["metadata"]["name"]) for other in others if selects(other, body, pods)), "")
 
     def _say(self, key: _Application, message: str) -> None:
         if (key, message) not in self._told:

@@ -112,11 +112,21 @@ class Pods:
 
     def drivers(self, namespace: str, application: str) -> tuple[DriverPod, ...]:
         """Return the driver pods that are labelled with an application, also ended ones, newest first."""
+        return tuple(sorted(map(_driver, self._drivers(namespace, application)), key=lambda driver: driver.created, reverse=True))
+
+    def _drivers(self, namespace: str, application: str) -> Iterable[Mapping[str, Any]]:
         items: Iterable[Mapping[str, Any]] | None = self._cache.together(DRIVERS.plural, namespace, application)
         if items is None:
             query = {"labelSelector": f"{APP_LABEL}={application},spark-role=driver"}
             items = objects_of(self._client, objects_path("v1", namespace, "pods"), query, page=PAGE)
-        return tuple(sorted(map(_driver, items), key=lambda driver: driver.created, reverse=True))
+        return items
+
+    def labels(self, namespace: str, application: str) -> list[Mapping[str, str]]:
+        """Return the labels of an application's drivers, and of one executor, which stands for the others."""
+        query = {"labelSelector": f"{APP_LABEL}={application},spark-role=executor", "fieldSelector": str(PodPhases.ALIVE)}
+        executor = next(iter(metadata_of(self._client, objects_path("v1", namespace, "pods"), query, page=1)), None)
+        metadata = [body["metadata"] for body in self._drivers(namespace, application)] + ([executor] if executor is not None else [])
+        return [item["labels"] for item in metadata]
 
     def names(self, namespace: str, selector: str, phases: PodPhases) -> tuple[PodName, ...]:
         """Return the pods of a label selector in some phases; metadata only, since there may be ten thousand."""

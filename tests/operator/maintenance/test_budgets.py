@@ -57,6 +57,16 @@ def test_which_budgets_of_others_hold_for_an_application(selector: Mapping[str, 
     assert selects({"spec": {"selector": selector}}, APPLICATION) is expected
 
 
+LAUNCHED = "sparkoperator.k8s.io/launched-by-spark-operator"
+"""A label that kubeflow's operator gives all pods."""
+
+
+def test_labels_of_pods_that_are_there_count() -> None:
+    budget = {"spec": {"selector": {"matchLabels": {LAUNCHED: "true"}}}}
+    assert not selects(budget, APPLICATION)
+    assert selects(budget, APPLICATION, [{}, {LAUNCHED: "true"}])
+
+
 def selectors(world: World) -> dict[str, str]:
     """Return the operator's budgets: name and selector."""
     path = f"/apis/policy/v1/namespaces/{world.namespace}/poddisruptionbudgets"
@@ -180,10 +190,13 @@ def test_a_budget_follows_the_annotation(watching: World, node: str, tmp_path: P
 
 
 @pytest.mark.apiserver
-def test_there_is_no_second_budget_beside_one_of_the_user(watching: World, node: str) -> None:
+@pytest.mark.parametrize("selector", ["sparkoperator.k8s.io/app-name: app", f'{LAUNCHED}: "true"'], ids=["example", "of all applications"])
+def test_there_is_no_second_budget_beside_one_of_the_user(watching: World, node: str, selector: str) -> None:
     """Kubernetes refuses to evict a pod with two of them at all: 500, not 429."""
     agent = opted_in(watching, node)
+    watching.server.run_kubectl("label", "pods", "-n", watching.namespace, "-l", "spark-role", f"{LAUNCHED}=true")
     mine = (ROOT / "examples/nodes/budget.yaml").read_text().replace("clicks", watching.application.name)
+    mine = mine.replace("sparkoperator.k8s.io/app-name: app", selector)
     watching.operator.start()
     await_budget(watching)
     watching.server.run_kubectl("apply", "-n", watching.namespace, "-f", "-", text=mine)
