@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from spark_drain_store.kube_client import ApiError
@@ -147,7 +147,8 @@ class Evacuation:
     def _decided(self, pods: Sequence[PodOnNode], attempts: Sequence[Attempt], nodes: Sequence[Clearing], time: datetime) -> Decision:
         """Decide; only of applications that would be touched it is asked whether somebody else drains them."""
         drained: dict[PodOnNode, str] = {}
-        drain_of, opted = cache(self._drain_of), self._opted_in(pods)
+        own = {(attempt.namespace, attempt.name) for attempt in attempts if attempt.restarts}
+        drain_of, opted = cache(partial(self._drain_of, own)), self._opted_in(pods)
         late = {node.uid for node in nodes if node.until <= time}
         urgent = {node.uid for node in nodes if node.seconds_left(time) < self._urgent_seconds}
         while True:
@@ -162,10 +163,10 @@ class Evacuation:
                 self._say(pod, f"waits for {name}", "EvacuationWaits", f"waits for PipelineDrain {name} of its application")
         return decision
 
-    def _drain_of(self, namespace: str, application: str, role: Role) -> str:
-        """Return the name of somebody else's drain that is in the way, or ""."""
+    def _drain_of(self, own: Set[tuple[str, str]], namespace: str, application: str, role: Role) -> str:
+        """Return the name of somebody else's drain that is in the way, as of a command that clears another node, or ""."""
         listed = self._cluster.objects(DRAINS).all(namespace, {"fieldSelector": f"spec.applicationRef.name={application}"})
-        others = (body for body in listed if NODE_LABEL not in (body["metadata"].get("labels") or {}))
+        others = (body for body in listed if (namespace, body["metadata"]["name"]) not in own)
         meant = (body for body in others if body["spec"]["applicationRef"].items() >= reference_to(application).items())
         return next((str(body["metadata"]["name"]) for body in meant if in_the_way(body, role)), "")
 

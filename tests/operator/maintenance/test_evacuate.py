@@ -21,7 +21,7 @@ from tests.operator.maintenance.conftest import cordon
 from tests.operator.process import without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import BackgroundKubeflow, ScriptedApplication
-from tests.support.apiserver import DRAINS, ROOT, drain_body, service_account
+from tests.support.apiserver import DRAINS, PLACEMENTS, ROOT, drain_body, service_account
 from tests.support.policies import freeze
 from tests.support.waiting import eventually
 
@@ -241,6 +241,26 @@ def test_what_comes_to_the_node_meanwhile_is_moved_too(world: World, node: str, 
         said, _ = command.communicate(timeout=30)
     assert command.returncode == 1
     assert f"is not clear: driver {namespace}/later-driver" in said
+
+
+def test_an_executor_is_left_to_the_restart_by_a_command_that_clears_another_node(world: World, node: str, other_node: str) -> None:
+    """Else it was moved in vain three times, and the command ended with the node not clear."""
+    agent = world.run_application(executors=1)
+    world.application.bind_pods(node, role="driver")
+    world.application.bind_pods(other_node)
+    world.application.annotate(evacuate="true")
+    first = evacuate(world, node)
+    notification = agent.await_notification()
+    second = evacuate(world, other_node)
+    assert second.stdout is not None
+    said = [second.stdout.readline() for _ in range(2)]
+    assert f"waits for PipelineDrain {drains(world)[0]} of its application" in said[1]
+    with BackgroundKubeflow(world.application):
+        agent.drain(notification.drain_id)
+    for command in (first, second):
+        command.communicate(timeout=60)
+        assert command.returncode == 0
+    assert not world.client.request("GET", PLACEMENTS.format(world.namespace))["items"]
 
 
 def test_what_nobody_has_answered_is_named(own_world: World, node: str) -> None:
