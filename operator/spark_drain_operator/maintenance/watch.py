@@ -50,7 +50,7 @@ class NodeWatch:
         self._nodes: dict[str, Clearing] = {}
         self._seen: dict[tuple[str, str], datetime] = {}
         self._begun: dict[str, datetime] | None = None
-        self._marks: dict[str, object] = {}
+        self._marks: dict[str, Mapping[str, object]] = {}
         self._problem = ""
         nodes = Collection("v1", "nodes", holds=lambda body: bool(marks_of(body, settings)), otherwise=_NOT_WATCHED)
         self.informer = Informer(cluster.client, cluster.cache, nodes, "", self._changed)
@@ -90,7 +90,7 @@ class NodeWatch:
         wanted = (clearing_of(body, self._settings, self._first_seen(body), now()) for body in bodies)
         nodes = [found for found in wanted if found is not None]
         self._marks = {body["metadata"]["uid"]: marks_of(body, self._settings) for body in bodies}
-        self._seen = {key: seen for key, seen in self._seen.items() if key[0] in self._marks}
+        self._seen = {(uid, mark): seen for (uid, mark), seen in self._seen.items() if mark in self._marks.get(uid, ())}
         self._begun = {}
         self._nodes = {**{uid: node for uid, node in self._nodes.items() if self._evacuation.busy}, **{node.uid: node for node in nodes}}
         look = self._evacuation.look(nodes) if nodes or self._evacuation.busy else None

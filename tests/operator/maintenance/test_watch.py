@@ -1,12 +1,15 @@
 """Nodes that are marked are cleared by the operator itself, on a real API server."""
 
 import time
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from spark_drain_operator.maintenance.objects import NODE_LABEL, SINCE
 from spark_drain_store import DrainState
+from spark_drain_store.kube_client import MERGE_PATCH
 from spark_drain_store.placement_messages import PlacementStatus
 
 from tests.operator.conftest import World
@@ -236,6 +239,29 @@ def test_nothing_is_begun_for_a_node_that_was_uncordoned(watching: World, node: 
     move_executor(watching, made["metadata"]["name"], "1")
     said(watching, "EvacuationSucceeded")
     assert len(placements(watching)) == 1
+
+
+def test_a_taint_that_returns_has_its_time_anew(watching: World, node: str, tmp_path: Path) -> None:
+    """Also on a node that stays cordoned, as where Karpenter gives a disruption up and takes it up again."""
+    returning = "example.com/comes-and-goes"
+    opted_in(watching, node)
+    cordon(watching, node)
+    operator = watching.operator.twin(tmp_path / "twin.log", f"--node-taint={returning}=20")
+    world = replace(watching, operator=operator)
+    operator.start()
+    try:
+        eventually(lambda: drains(world), what="the driver's drain")
+        taint(world, node, returning)
+        await_looks(world)
+        world.client.request("PATCH", f"/api/v1/nodes/{node}", body={"spec": {"taints": []}}, content_type=MERGE_PATCH)
+        await_looks(world)
+        time.sleep(20)
+        taint(world, node, returning)
+        await_looks(world)
+        assert "NotEvacuated" not in {reason for reason, _ in story(world)}
+        assert "the time of its node is over" in said(world, "NotEvacuated")
+    finally:
+        operator.kill()
 
 
 def test_nodes_are_not_watched_by_default(own_world: World, node: str) -> None:
