@@ -18,6 +18,8 @@ from spark_drain_operator.storage.access import NotServedError
 __all__ = ["OneLine", "main", "parse"]
 
 _PACKAGES = ("kopf", "kubernetes", "yaml")
+_LONGEST_SECONDS = 86_400
+"""That a node may have, as the chart's values say."""
 _LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 
@@ -91,12 +93,17 @@ def _nodes(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Node
     taints: dict[str, int] = {}
     for text in options.node_taint:
         key, equals, seconds = text.rpartition("=")
-        if not equals or not key or not seconds.isdecimal() or int(seconds) < 1:
-            parser.error(f"--node-taint {text!r} is not a key and a number of seconds, such as example.com/going=120")
+        if not equals or not key or not seconds.isdecimal() or not 1 <= int(seconds) <= _LONGEST_SECONDS:
+            parser.error(
+                f"--node-taint {text!r} is not a key and up to {_LONGEST_SECONDS} seconds, such as example.com/going=120"
+            )
         taints[key] = int(seconds)
     for name, least in (("node_cordon_seconds", 1), ("node_urgent_seconds", 0), ("node_at_once", 1)):
         if getattr(options, name) < least:
             parser.error(f"--{name.replace('_', '-')} must be at least {least}, not {getattr(options, name)}")
+    for name in ("node_cordon_seconds", "node_urgent_seconds"):
+        if getattr(options, name) > _LONGEST_SECONDS:
+            parser.error(f"--{name.replace('_', '-')} must be at most {_LONGEST_SECONDS}, not {getattr(options, name)}")
     if not options.node_watch:
         return None
     return NodeSettings(

@@ -15,6 +15,8 @@ def test_the_command_line_refuses_nonsense(capsys: pytest.CaptureFixture[str]) -
         (["--workers", "0"], "--workers must be at least 1"),
         (["--resync-seconds", "0.1"], "--resync-seconds"),
         (["--namespaces", "a,Spark_Jobs"], "--namespaces: 'Spark_Jobs' is no name of a namespace"),
+        (["--node-cordon-seconds", "999999999999"], "--node-cordon-seconds must be at most 86400"),
+        (["--node-taint", "example.com/going=999999999999"], "is not a key and up to 86400 seconds"),
         (["--liveness", "8080"], "--liveness '8080' is not a URL such as http://0.0.0.0:8080/healthz"),
     ):
         with pytest.raises(SystemExit):
