@@ -94,9 +94,7 @@ def _nodes(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Node
     for text in options.node_taint:
         key, equals, seconds = text.rpartition("=")
         if not equals or not key or not seconds.isdecimal() or not 1 <= int(seconds) <= _LONGEST_SECONDS:
-            parser.error(
-                f"--node-taint {text!r} is not a key and up to {_LONGEST_SECONDS} seconds, such as example.com/going=120"
-            )
+            parser.error(f"--node-taint {text!r} is not a key and up to {_LONGEST_SECONDS} seconds, such as example.com/going=120")
         taints[key] = int(seconds)
     for name, least in (("node_cordon_seconds", 1), ("node_urgent_seconds", 0), ("node_at_once", 1)):
         if getattr(options, name) < least:
