@@ -250,6 +250,7 @@ def test_user_roles_are_aggregated_unless_switched_off(helm: str) -> None:
         (("--set", "serviceAccount.name=a' || true || 'b"), "serviceAccount"),
         (("--set", "image.pullPolicy=Sometimes"), "pullPolicy"),
         (("--set", "operator.workers=0"), "workers"),
+        (("--set", "livenessProbe.successThreshold=3"), "successThreshold"),
         (("--set", "nodeWatch.atOnce=0"), "atOnce"),
         (("--set", "nodeWatch.taints.a=soon"), "taints"),
         (("--set", "nodeWatch.taints.a b=1"), "a b"),

@@ -46,10 +46,12 @@ def attach(spark: SparkSession, metadata_store: str | None = None) -> None:
     Raises
     ------
     TypeError
-        The session is one of Spark Connect, whose queries run in the server.
+        It is not a session, or one of Spark Connect, whose queries run in the server.
     StoreError
         The location is malformed.
     """
+    if not hasattr(type(spark), "readStream"):
+        raise TypeError(f"attach: {spark!r} is not a SparkSession")
     if not classic(spark):
         raise TypeError(f"the drain agent cannot attach: {CLASSIC_ONLY}")
     install_hooks(metadata_store)

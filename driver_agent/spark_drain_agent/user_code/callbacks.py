@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, overload
 
@@ -88,19 +90,34 @@ def on_drain(
 
     Raises
     ------
+    TypeError
+        ``callback`` is not a function that takes one argument.
     ValueError
         ``when`` or ``timeout_seconds`` is not valid.
     """
     if when not in ("before", "after"):
         raise ValueError(f"on_drain: when {when!r} is neither 'before' nor 'after' the flush")
-    if timeout_seconds <= 0:
+    if not isinstance(timeout_seconds, int | float) or isinstance(timeout_seconds, bool) or not timeout_seconds > 0:
         raise ValueError(f"on_drain: timeout_seconds {timeout_seconds!r} is not a positive number of seconds")
 
     def register(function: Callback) -> Callback:
+        _check(function)
         _registered.append(_Registered(function, when, timeout_seconds))
         return function
 
     return register if callback is None else register(callback)
+
+
+def _check(function: object) -> None:
+    if not callable(function):
+        raise TypeError(f"on_drain: {function!r} is not a function")
+    with suppress(ValueError):  # some written in C do not tell
+        signature = inspect.signature(function)
+        try:
+            signature.bind(None)
+        except TypeError as error:
+            name = getattr(function, "__qualname__", function)
+            raise TypeError(f"on_drain: {name}{signature} cannot be called with one argument, the DrainContext: {error}") from None
 
 
 def call_back(when: When, context: DrainContext, keep_waiting: Callable[[], None]) -> None:

@@ -80,3 +80,9 @@ def test_a_store_in_a_relative_folder_is_where_the_program_was_started(
     monkeypatch.chdir(tmp_path / "own")
     hooks[0](SimpleNamespace())
     assert met == [f"file:{tmp_path / folder}" if folder else given]
+
+
+@pytest.mark.parametrize("session", [None, "pipeline"])
+def test_what_is_no_session_is_named(session: Any) -> None:
+    with pytest.raises(TypeError, match=f"attach: {session!r} is not a SparkSession"):
+        attach.attach(session)

@@ -73,3 +73,21 @@ def test_a_drain_that_is_not_wanted_any_more_does_not_wait() -> None:
 def test_bad_arguments_are_refused_when_they_are_given(options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         on_drain(**options)  # type: ignore[call-overload]
+
+
+def test_a_callback_that_takes_no_context_is_refused_at_once() -> None:
+    """Not at the first drain, perhaps months later, which it would make fail."""
+
+    def save() -> None: ...
+
+    with pytest.raises(TypeError, match=r"on_drain: .*save\(\).* cannot be called with one argument, the DrainContext"):
+        on_drain(save)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="on_drain: 'save' is not a function"):
+        on_drain("save")  # type: ignore[call-overload]
+    assert not callbacks._registered
+
+
+@pytest.mark.parametrize("seconds", [0, -1, "5", None, float("nan"), True])
+def test_a_time_that_is_no_time(seconds: object) -> None:
+    with pytest.raises(ValueError, match=f"on_drain: timeout_seconds {seconds!r} is not a positive number of seconds"):
+        on_drain(timeout_seconds=seconds)  # type: ignore[call-overload]
