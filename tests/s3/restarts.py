@@ -73,7 +73,7 @@ def plain(left: Left, spark: SparkSession) -> None:
 
     refusal = _refusal(read)
     if not refused:
-        assert refusal == ""
+        assert refusal == "", refusal
         assert left.table.ids == ALL
         return
     assert _FENCE in refusal or _MISSING in refusal, refusal
@@ -91,7 +91,7 @@ def _read_on(left: Left, spark: SparkSession, *keys: str) -> None:
     if left.recording.setting.policy == "Keep" and _FENCE in refusal:
         assert left.table.ids == READ
     else:
-        assert refusal == ""
+        assert refusal == "", refusal
         assert left.table.ids == ALL
 
 
