@@ -96,12 +96,13 @@ def _nodes(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Node
         if not equals or not key or not seconds.isdecimal() or not 1 <= int(seconds) <= _LONGEST_SECONDS:
             parser.error(f"--node-taint {text!r} is not a key and up to {_LONGEST_SECONDS} seconds, such as example.com/going=120")
         taints[key] = int(seconds)
-    for name, least in (("node_cordon_seconds", 1), ("node_urgent_seconds", 0), ("node_at_once", 1)):
-        if getattr(options, name) < least:
-            parser.error(f"--{name.replace('_', '-')} must be at least {least}, not {getattr(options, name)}")
-    for name in ("node_cordon_seconds", "node_urgent_seconds"):
-        if getattr(options, name) > _LONGEST_SECONDS:
-            parser.error(f"--{name.replace('_', '-')} must be at most {_LONGEST_SECONDS}, not {getattr(options, name)}")
+    bounds = (("node_cordon_seconds", 1, _LONGEST_SECONDS), ("node_urgent_seconds", 0, _LONGEST_SECONDS), ("node_at_once", 1, None))
+    for name, least, most in bounds:
+        flag, value = f"--{name.replace('_', '-')}", getattr(options, name)
+        if value < least:
+            parser.error(f"{flag} must be at least {least}, not {value}")
+        if most is not None and value > most:
+            parser.error(f"{flag} must be at most {most}, not {value}")
     if not options.node_watch:
         return None
     return NodeSettings(

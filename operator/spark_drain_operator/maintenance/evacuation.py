@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from spark_drain_store.kube_client import ApiError
@@ -18,7 +18,7 @@ from spark_drain_operator.maintenance.clearing import Clearing
 from spark_drain_operator.maintenance.decide import ATTEMPTS, Attempt, Decision, decide
 from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN, attempt_of, in_the_way, object_for, reference_to
 from spark_drain_operator.storage import Cluster
-from spark_drain_operator.storage.nodes import PodOnNode, Role
+from spark_drain_operator.storage.nodes import PodOnNode
 
 __all__ = ["Evacuation", "Look", "Told", "application_of", "named", "opted_in"]
 
@@ -130,7 +130,9 @@ class Evacuation:
         self._tell_ends(listed, by_uid.keys(), {pod.uid for pod in pods})
         self._remember(by_uid.keys(), listed)
         attempts = tuple(self._judged(attempt, by_uid.get(attempt.node_uid)) for attempt in (*listed, *self._refused))
-        decision = self._decided(pods, attempts, nodes, time)
+        decision, waits = self._decided(pods, attempts, nodes, time)
+        for pod, drain in waits.items():
+            self._say(pod, f"waits for {drain}", "EvacuationWaits", f"waits for PipelineDrain {drain} of its application")
         for pod in decision.left_alone:
             why = f'SparkApplication {pod.application!r} has no annotation {OPT_IN}: "true"'
             self._say(pod, "has not opted in", "NotEvacuated", f"left alone, {why}")
@@ -144,31 +146,31 @@ class Evacuation:
             self._start(pod, number, by_uid[pod.node_uid], time)
         return Look(pods, attempts, decision)
 
-    def _decided(self, pods: Sequence[PodOnNode], attempts: Sequence[Attempt], nodes: Sequence[Clearing], time: datetime) -> Decision:
-        """Decide; only of applications that would be touched it is asked whether somebody else drains them."""
+    def _decided(
+        self, pods: Sequence[PodOnNode], attempts: Sequence[Attempt], nodes: Sequence[Clearing], time: datetime
+    ) -> tuple[Decision, dict[PodOnNode, str]]:
+        """Decide, and name somebody else's drains that are waited for: they are asked for only where a pod would be touched."""
         drained: dict[PodOnNode, str] = {}
+        drains_of, opted = cache(self._drains_of), self._opted_in(pods)
         own = {(attempt.namespace, attempt.name) for attempt in attempts if attempt.restarts}
-        drain_of, opted = cache(partial(self._drain_of, own)), self._opted_in(pods)
         late = {node.uid for node in nodes if node.until <= time}
         urgent = {node.uid for node in nodes if node.seconds_left(time) < self._urgent_seconds}
+
+        def drain_before(pod: PodOnNode) -> str:
+            meant = (drain for drain in drains_of(pod.namespace, pod.application) if in_the_way(drain, pod.role))
+            names = (str(drain["metadata"]["name"]) for drain in meant)
+            return next((name for name in names if (pod.namespace, name) not in own), "")
+
         while True:
             decision = decide(pods, attempts, opted, at_once=self._at_once, now=time, late=late, urgent=urgent, drained=drained.keys())
-            touched = [pod for pod, _ in decision.start if pod not in drained]
-            found = {pod: name for pod in touched if (name := drain_of(pod.namespace, pod.application, pod.role))}
+            found = {pod: name for pod, _ in decision.start if pod not in drained and (name := drain_before(pod))}
             if not found:
-                break
+                return decision, {pod: name for pod, name in drained.items() if pod.node_uid not in urgent}
             drained |= found
-        for pod, name in drained.items():
-            if pod.node_uid not in urgent:
-                self._say(pod, f"waits for {name}", "EvacuationWaits", f"waits for PipelineDrain {name} of its application")
-        return decision
 
-    def _drain_of(self, own: Set[tuple[str, str]], namespace: str, application: str, role: Role) -> str:
-        """Return the name of somebody else's drain that is in the way, as of a command that clears another node, or ""."""
+    def _drains_of(self, namespace: str, application: str) -> list[dict[str, Any]]:
         listed = self._cluster.objects(DRAINS).all(namespace, {"fieldSelector": f"spec.applicationRef.name={application}"})
-        others = (body for body in listed if (namespace, body["metadata"]["name"]) not in own)
-        meant = (body for body in others if body["spec"]["applicationRef"].items() >= reference_to(application).items())
-        return next((str(body["metadata"]["name"]) for body in meant if in_the_way(body, role)), "")
+        return [body for body in listed if body["spec"]["applicationRef"].items() >= reference_to(application).items()]
 
     def _start(self, pod: PodOnNode, number: int, node: Clearing, time: datetime) -> None:
         left = node.seconds_left(time)

@@ -13,7 +13,7 @@ from spark_drain_store.kube_client import MERGE_PATCH
 from spark_drain_store.placement_messages import PlacementStatus
 
 from tests.operator.conftest import World
-from tests.operator.kinds.placement.conftest import placement_agent
+from tests.operator.kinds.placement.conftest import PlacementAgent, placement_agent
 from tests.operator.maintenance.conftest import TAINT, cordon, taint
 from tests.operator.maintenance.test_evacuate import drains
 from tests.operator.scripted_agent import ScriptedAgent
@@ -62,6 +62,14 @@ def opted_in(world: World, node: str, *, role: str | None = None, executors: int
     world.application.annotate(evacuate="true")
     world.application.bind_pods(node, role=role)
     return agent
+
+
+def asked_placement(world: World) -> tuple[dict[str, Any], PlacementAgent]:
+    """Wait until the agent is asked for the first placement; returns both."""
+    made = eventually(lambda: next(iter(placements(world)), None), what="the placement")
+    agent = placement_agent(world)
+    eventually(lambda: made["metadata"]["uid"] in agent.placements().requests, what="the agent is asked")
+    return made, agent
 
 
 def move_executor(world: World, name: str, executor_id: str) -> None:
@@ -147,9 +155,7 @@ def test_a_pod_that_left_by_itself_is_no_failure(watching: World, node: str) -> 
     opted_in(watching, node, role="executor", executors=1)
     cordon(watching, node)
     watching.operator.start()
-    made = eventually(lambda: next(iter(placements(watching)), None), what="the placement")
-    agent = placement_agent(watching)
-    eventually(lambda: made["metadata"]["uid"] in agent.placements().requests, what="the agent is asked")
+    made, agent = asked_placement(watching)
     watching.application.end_pods(role="executor")
     agent.respond(made["metadata"]["uid"], PlacementStatus.FAILED, "there is no executor 1")
     assert "the pod had left by itself: there is no executor 1" in said(watching, "EvacuationSucceeded")
@@ -161,9 +167,7 @@ def test_an_executor_that_was_decommissioned_before_a_new_one_was_there_has_not_
     opted_in(watching, node, role="executor", executors=1)
     cordon(watching, node)
     watching.operator.start()
-    made = eventually(lambda: next(iter(placements(watching)), None), what="the placement")
-    agent = placement_agent(watching)
-    eventually(lambda: made["metadata"]["uid"] in agent.placements().requests, what="the agent is asked")
+    made, agent = asked_placement(watching)
     watching.application.end_pods(role="executor")
     await_looks(watching)
     agent.respond(made["metadata"]["uid"], PlacementStatus.FAILED, "executor 1 was decommissioned", decommissioned=True)
@@ -216,9 +220,7 @@ def test_a_clearing_that_is_to_begin_later_has_begun(watching: World, node: str,
         watching.client.request("POST", DRAINS.format(watching.namespace), body=drain | {"metadata": metadata})
     taint(watching, node, TAINT, **({"timeAdded": time_added} if time_added else {}))
     watching.operator.start()
-    made = eventually(lambda: next(iter(placements(watching)), None), what="the placement")
-    agent = placement_agent(watching)
-    eventually(lambda: made["metadata"]["uid"] in agent.placements().requests, what="the agent is asked")
+    made, agent = asked_placement(watching)
     agent.respond(made["metadata"]["uid"], PlacementStatus.FAILED, "there is no room")
     said(watching, "EvacuationFailed")
     await_looks(watching, 3)
