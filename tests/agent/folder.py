@@ -76,6 +76,9 @@ class Folder:
     def read(self, name: str) -> str | None:
         return (self.path / name).read_text() if self.is_file(name) else None
 
+    def read_bytes(self, name: str) -> bytes | None:
+        return (self.path / name).read_bytes() if self.is_file(name) else None
+
     def read_all(self, names: Sequence[str]) -> dict[str, str | None]:
         return {name: self.read(name) for name in names}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import read_journal
-from spark_drain_agent.checkpoint.restore import check_restorable, restore
+from spark_drain_agent.checkpoint.restore import RestoreError, check_restorable, restore
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_agent.spark_internals.session import SparkInternals
 
@@ -130,3 +131,41 @@ def test_an_archive_is_whole_where_spark_retains_one_version(
         app = application()
         read_all(app.start(windows, sink))
         app.close()
+
+
+def test_an_archive_without_a_table_of_its_state_is_damaged(
+    application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    """Which tables the state is made of, the snapshots say that Spark has written; any other may go."""
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(*(EVENTS[first : first + 2] for first in range(0, 12, 2)))
+    windows = events.stream().groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids")).select("ids")
+    files = CheckpointFiles(SparkInternals(spark), f"file:{tmp_path}/checkpoints/q")
+    confs = {f"{_STORE}.providerClass": PROVIDERS["rocksdb"], f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "false"}
+    with session_confs(spark, confs):
+        app = application()
+        read_all(app.start(windows, sink))
+        emitted = Counter(sink.ids)
+        app.drain()
+        app.close()
+        journal = read_journal(files)
+        assert journal is not None
+        archive = tmp_path / "checkpoints/q" / journal.work
+        newest = [archive / "state/0" / partition.name / f"{journal.batch_id + 1}.zip" for partition in archive.glob("state/0/[0-9]*")]
+        texts = "".join(zipfile.ZipFile(snapshot).read("metadata").decode() for snapshot in newest)
+        tables = list(archive.glob("state/0/*/SSTs/*.sst"))
+        of_the_state = [table for table in tables if table.name in texts]
+        assert 0 < len(of_the_state) < len(tables)
+        for table in set(tables) - set(of_the_state):
+            table.unlink()
+        kept = of_the_state[0].rename(tmp_path / "kept")
+        with pytest.raises(RestoreError, match=f"1 of its files .*{of_the_state[0].name}"):
+            check_restorable(files, journal, discard_newer=False, accept_reuse=True)
+        kept.rename(of_the_state[0])
+        restore(files, check_restorable(files, journal, discard_newer=False, accept_reuse=True))
+        events.add(EVENTS[12:])
+        app = application()
+        read_all(app.start(windows, sink))
+        app.drain()
+        app.close()
+    assert sink.ids == Counter(event.id for event in EVENTS) + (Counter(event.id for event in EVENTS[:12]) - emitted)

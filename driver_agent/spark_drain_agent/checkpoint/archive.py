@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal
+from spark_drain_agent.checkpoint.state_files import is_table, needed_state, tables_named_in
 
 __all__ = ["damage_of_archive", "note_archive"]
 
@@ -16,6 +17,7 @@ _NAMES = "contents"
 """What an agent that noted names alone has left."""
 _SIZES = "sizes"
 _LOGS = ("offsets/", "commits/")
+_STATE = "state/"
 _UNREAD = "-"
 _TEMPORARY = re.compile(r"/\.[^/]*\.tmp(\.crc)?$")
 """Names under which Spark writes a file before it is there, also in the middle of a drain: a snapshot of its maintenance thread."""
@@ -35,8 +37,20 @@ def note_archive(files: CheckpointFiles, journal: Journal) -> Journal:
 
 
 def damage_of_archive(files: CheckpointFiles, journal: Journal) -> list[str]:
-    """Return the files of the archive that are not as they were: missing, of another size or text, or too many in a log."""
-    return sorted(_damage(files, journal))
+    """Return the files of the archive that are not as they were: missing, of another size or text, or too many in a log.
+
+    What the state is not made of is left out: Spark's maintenance thread writes and removes such files beside a drain, and after it.
+    """
+    damaged = set(_damage(files, journal))
+    if not any(name.startswith(_STATE) for name in damaged):
+        return sorted(damaged)
+    needed = needed_state((name for name in damaged | set(_sizes(files, journal)) if name.startswith(_STATE)), journal.batch_id + 1)
+    damaged -= {name for name in damaged if name.startswith(_STATE) and name not in needed}
+    if not any(is_table(name) for name in damaged):
+        return sorted(damaged)
+    snapshots = [files.read_bytes(f"{journal.work}/{name}") for name in needed if name.endswith(".zip")]
+    named = [tables_named_in(snapshot) for snapshot in snapshots if snapshot is not None]
+    return sorted(name for name in damaged if not is_table(name) or any(text is None or name.rpartition("/")[2] in text for text in named))
 
 
 def _damage(files: CheckpointFiles, journal: Journal) -> Iterator[str]:

@@ -215,6 +215,19 @@ class CheckpointFiles:
             return None
         return text_of(self._jvm, self._fs, self._path(name))
 
+    def read_bytes(self, name: str) -> bytes | None:
+        """Return what a file holds, or None where there is no file."""
+        try:
+            stream = self._fs.open(self._path(name))
+        except JavaError as error:
+            if class_of(error) == NO_FILE:
+                return None
+            raise
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
     def read_all(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return the texts of files, read side by side; None where there is no file."""
         return dict(zip(names, self._side_by_side(self.read, names), strict=True))

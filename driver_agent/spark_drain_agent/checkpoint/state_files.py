@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterable
 
-__all__ = ["needed_state"]
+__all__ = ["is_table", "needed_state", "tables_named_in"]
 
 _VERSION = re.compile(r"(?P<version>\d+)(?P<unique>_[0-9a-f-]+)*\.(?P<kind>delta|snapshot|changelog|zip)$")
+_TABLE = re.compile(r"(^|/)(SSTs|logs)/[^/]+$")
+_TABLES = "metadata"
+"""File in a snapshot of RocksDB that names the tables of which it is made."""
 _WHOLE = ("snapshot", "zip")
 
 
@@ -40,3 +45,23 @@ def _needed(names: list[str], version: int) -> list[str]:
     first = max((number for name, number in until.items() if versioned[name]["kind"] in _WHOLE), default=0)
     whole = [name for name, number in until.items() if number == first and versioned[name]["kind"] in _WHOLE]
     return [*of_others, *whole, *(name for name, number in until.items() if number > first)]
+
+
+def is_table(name: str) -> bool:
+    """Return whether a file is one of RocksDB's, which its snapshots refer to (Spark's RocksDBFileManager)."""
+    return _TABLE.search(name) is not None
+
+
+def tables_named_in(snapshot: bytes) -> str | None:
+    """Return the text in which a snapshot of RocksDB names its tables, None where it cannot be read.
+
+    Parameters
+    ----------
+    snapshot
+        What a file such as ``8.zip`` holds.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(snapshot)) as archive:
+            return archive.read(_TABLES).decode()
+    except (zipfile.BadZipFile, KeyError, UnicodeDecodeError):
+        return None

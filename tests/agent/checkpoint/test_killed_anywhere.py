@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -245,6 +246,45 @@ def test_what_spark_was_writing_is_no_part_of_an_archive(tmp_path: Path) -> None
     files.delete(f"{JOURNAL.work}/{unfinished}")
     _go_back(files)
     assert files.read("state/0/1/8.delta") == STATE["state/0/1/8.delta"]
+
+
+@pytest.mark.parametrize("text", [None, "whole"], ids=["removed", "written-to-its-end"])
+@pytest.mark.parametrize(
+    "name", ["state/0/0/SSTs/000021-a.sst", "state/0/0/9.zip", "state/0/1/5.delta"], ids=["table-of-no-snapshot", "newer", "older"]
+)
+def test_an_archive_is_whole_without_files_that_its_state_is_not_made_of(tmp_path: Path, name: str, text: str | None) -> None:
+    """Spark's maintenance thread writes the tables of a snapshot before the snapshot, and removes what no version needs."""
+    files = files_in(tmp_path)
+    _with_snapshots(files)
+    files.write(name, "a half")
+    drain(files, Version(files, JOURNAL), JOURNAL, in_place=True)
+    archived = f"{JOURNAL.work}/{name}"
+    if text is None:
+        files.delete(archived)
+    else:
+        files.write(archived, text)
+    _go_back(files)
+    assert files.read("state/0/1/8.delta") == STATE["state/0/1/8.delta"]
+    assert files.read("state/0/0/SSTs/000020-b.sst") == "a table"
+
+
+@pytest.mark.parametrize("name", ["state/0/0/SSTs/000020-b.sst", "state/0/0/8.zip"])
+def test_an_archive_is_damaged_without_a_table_of_its_snapshot(tmp_path: Path, name: str) -> None:
+    files = files_in(tmp_path)
+    _with_snapshots(files)
+    drain(files, Version(files, JOURNAL), JOURNAL, in_place=True)
+    files.delete(f"{JOURNAL.work}/{name}")
+    with pytest.raises(RestoreError, match=re.escape(f"the first of them {name}")):
+        _go_back(files)
+
+
+def _with_snapshots(files: CheckpointFiles) -> None:
+    """Let the store of one partition be RocksDB's, with a snapshot made of one table; the other one's last whole version is 6."""
+    running(files)
+    files.write("state/0/1/6.snapshot", "all until 6")
+    files.write("state/0/0/SSTs/000020-b.sst", "a table")
+    with zipfile.ZipFile(Path(files.root) / "state/0/0/8.zip", "w") as snapshot:
+        snapshot.writestr("metadata", 'v1\n{"sstFiles":[{"localSstName":"000020.sst","dfsSstName":"000020-b.sst","sizeBytes":7}]}')
 
 
 def test_an_archive_of_an_older_agent_is_looked_at_by_its_names(tmp_path: Path) -> None:
