@@ -15,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent.agent_thread import in_callback, is_agent
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.driver.query_hooks import hook_queries
+from spark_drain_agent.spark_internals.connections import keep_from_children
 from spark_drain_agent.spark_internals.session import SparkInternals, classic
 
 __all__ = ["install"]
@@ -36,6 +37,7 @@ def install(on_session: Callable[[SparkSession], Agent | None], current: Callabl
     if _installed:
         return
     _installed = True
+    keep_from_children()
     _hook_session(on_session, current)
     _hook_start(on_session)
     hook_queries(current)
