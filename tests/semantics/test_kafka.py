@@ -16,7 +16,7 @@ from spark_drain_agent import generation
 from spark_drain_agent.drain import after_commit
 from spark_drain_store import DrainState
 
-from tests.semantics.topics import MAX_OFFSETS, Topic, events, kafka
+from tests.semantics.topics import MAX_OFFSETS, Topic, events, kafka, unlimited
 from tests.semantics.warm import Application, Batches, read_all, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -190,3 +190,15 @@ def test_rows_that_come_again_are_told_by_their_generation(application: Begin, t
     assert Counter(number for ids in kept.values() for number in ids) == Counter(range(66))
     by_window = {row["window"]["start"]: row["ids"] for row in written}
     assert sum(map(len, by_window.values())) < 66, "the first part of the window at the cut is lost to a reader that keys by window"
+
+
+def test_catching_up_with_records_that_the_source_holds_back(application: Begin, topic: Topic) -> None:
+    """Fewer records than ``minOffsetsPerTrigger`` come after ``maxTriggerDelay``, and are waited for."""
+    sink = Batches()
+    topic.add(60)
+    app = application()
+    held_back = {"minOffsetsPerTrigger": "1000", "maxTriggerDelay": "10s"}
+    read_all(app.start(windows(events(unlimited(topic.spark, topic.broker, topic.name, **held_back))).select("ids"), sink), 60)
+    topic.add(30)
+    app.drain("CatchUp")
+    assert sink.ids == Counter(range(90))
