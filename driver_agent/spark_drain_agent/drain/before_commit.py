@@ -30,6 +30,7 @@ from spark_drain_agent.planning.plan import PlanRejectedError, check_options
 from spark_drain_agent.planning.query_graph import CycleError, UnknownDependencyError
 from spark_drain_agent.queries.catch_up import CatchUp
 from spark_drain_agent.queries.freeze import QueryEndedError
+from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
@@ -37,6 +38,8 @@ from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, c
 __all__ = ["BeforeCommit"]
 
 _SILENT_SECONDS = 10.0
+_RESTART_SECONDS = 2.0
+"""For an application that has stopped a query to start it again."""
 _NO_QUERY = "waits until the application has started a query"
 _NOT_IN_PLACE = (
     "waits until the application has started its queries: until its main thread awaits one, or another thread does so, or any of them, "
@@ -75,6 +78,7 @@ class BeforeCommit:
         self._host, self._request, self._reporter, self._concerns = host, request, reporter, concerns
         self._targets: tuple[UncommittedQuery, ...] = ()
         self._outputs_checked: set[TrackedQuery] = set()
+        self._stopped: set[TrackedQuery] = set()
 
     @property
     def targets(self) -> tuple[TrackedQuery, ...]:
@@ -97,10 +101,10 @@ class BeforeCommit:
             try:
                 with self._reporter.timed("plan"):
                     self._wait_until_in_place()
-                    planned = self._plan(options)
+                    self._plan(options)
                 self._wait_for_approval(options)
                 if options.mode == "CatchUp" and not caught_up:
-                    self._catch_up(planned, options)
+                    self._catch_up(options)
                     caught_up = True  # a store that is away afterwards does not make the request a later one
                 return self._freeze_and_decide(options)
             except StoreAwayError:
@@ -188,19 +192,28 @@ class BeforeCommit:
             while not self._request.approved:
                 self._pause()
 
-    def _catch_up(self, planned: _Planned, options: DrainOptions) -> None:
-        """Read on to the latest offsets of this moment, in all queries at once; one that is stopped meanwhile is not waited for."""
+    def _catch_up(self, options: DrainOptions) -> None:
+        """Read on to the latest offsets of this moment, in all queries at once; one that is stopped meanwhile is not waited for.
+
+        One that the application starts again reads on to those of that moment.
+        """
+        begun: set[TrackedQuery] = set()
         try:
             with self._reporter.timed("catchUp"):
-                under_way = [(target, target.catch_up(self._request.keep_waiting)) for target in planned.targets]
-                self._reporter.change(
-                    reason=reasons.CATCHING_UP,
-                    message=f"{', '.join(target.label for target in planned.targets)}: reading on to the latest offsets of this moment",
-                )
-                for target, catch_up in under_way:
-                    if catch_up is not None:
-                        _wait_or_stopped(target, catch_up)
-            self._check_replaceable(options)
+                while fresh := [target for target in self._targets if target.tracked not in begun]:
+                    under_way = [(target, target.catch_up(self._request.keep_waiting)) for target in fresh]
+                    self._reporter.change(
+                        reason=reasons.CATCHING_UP,
+                        message=f"{', '.join(target.label for target in fresh)}: reading on to the latest offsets of this moment",
+                    )
+                    for target, catch_up in under_way:
+                        if catch_up is not None:
+                            _wait_or_stopped(target, catch_up)
+                    self._check_replaceable(options)
+                    begun.update(target.tracked for target in fresh)
+                    if any(target.stopped for target in self._targets):
+                        self._let_restart()
+                        self._plan(options)
         except (PlanRejectedError, QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
             raise _explained(error) from error
 
@@ -211,6 +224,7 @@ class BeforeCommit:
         try:
             while True:
                 self._request.keep_waiting()
+                self._let_restart()
                 known = self._known()
                 with self._reporter.timed("freeze"):
                     planned = self._plan(options)  # queries may have come and gone while approval was awaited, and come and go still
@@ -246,6 +260,15 @@ class BeforeCommit:
             executors=executors,
             left_alone=planned.selection.left_alone,
         )
+
+    def _let_restart(self) -> None:
+        """Give an application time to start what it has stopped again: a program that restarts a query has not left it behind."""
+        known = self._known()
+        stopped = {item for item in known if item.standing() is Standing.STOPPED and not self._host.held.ended(item)}
+        until = monotonic() + _RESTART_SECONDS
+        while stopped - self._stopped and self._known() == known and monotonic() < until:
+            self._pause()
+        self._stopped |= stopped
 
     def _look_again_for_unseen(self, options: DrainOptions) -> None:
         """Refuse what was started out of the agent's sight while the others were frozen."""

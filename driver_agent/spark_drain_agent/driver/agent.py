@@ -164,7 +164,7 @@ class Agent:
         except (*JavaError, UnsupportedSparkError) as error:
             LOG.warning("a query starts that the drain agent cannot track: %s", " ".join(in_words(error).split()))
             return start_now()
-        if not in_callback():
+        if self.gate.phase is Phase.DECIDING and not in_callback() and not self.registry.was_stopped(tracked.location):
             # Only so that a loop that starts query after query lets a drain decide in between; nothing depends on it.
             self.gate.wait_for_decision(tracked, LET_DECIDE_SECONDS)
         with self.gate.starting(tracked) as free:

@@ -103,6 +103,11 @@ class QueryRegistry:
         """Return whether a query is running on a checkpoint location."""
         return any(item.location == location and item.query is not None and item.query.isActive for item in self.all())
 
+    def was_stopped(self, location: str | None) -> bool:
+        """Return whether the application has stopped the query on a checkpoint location, and not started it again."""
+        there = [item for item in self.all() if location is not None and item.location == location]
+        return bool(there) and there[-1].standing() is Standing.STOPPED
+
     def running(self) -> list[StreamingQuery]:
         """Return the queries that run."""
         return [item.query for item in self.all() if item.query is not None and item.query.isActive]

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,44 @@ def test_a_batch_stops_another_query_while_the_drain_waits_for_it(
     assert not other.isActive
     start(warm.session, tmp_path, "batching").processAllAvailable()
     assert ids_in(tmp_path / "out/batching") == exactly(feed.ids)
+
+
+def test_a_query_that_the_application_restarts_while_it_is_drained(
+    warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event
+) -> None:
+    """A program that restarts its query now and then, as for fresh static data, has not left it behind."""
+    began = threading.Event()
+
+    def linger(batch: DataFrame, batch_id: int) -> None:
+        began.set()
+        stopping.wait(120)
+
+    start(warm.session, tmp_path, "batching", linger)
+    other = start(warm.session, tmp_path, "other")
+    other.processAllAvailable()
+    assert began.wait(60)
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+        in_thread(other.stop)
+        stopping.set()
+        time.sleep(1)
+        again = Started(lambda: start(warm.session, tmp_path, "other"))
+        assert names(warm.drains.reaches(asked, "Drained")) == {"batching", "other"}
+        again.result()
+    assert ids_in(tmp_path / "out/other") == exactly(feed.ids)
+
+
+def test_a_query_that_the_application_restarts_while_it_catches_up(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    feed.add(8)
+    first = start(warm.session, tmp_path, "restarted", lambda _, __: time.sleep(1))
+    with warm.requested("CatchUp") as asked:
+        warm.drains.reaches(asked, "Acknowledged", reason="CatchingUp")
+        in_thread(first.stop)
+        time.sleep(1)
+        again = Started(lambda: start(warm.session, tmp_path, "restarted"))
+        assert names(warm.drains.reaches(asked, "Drained")) == {"restarted"}
+        again.result()
+    assert ids_in(tmp_path / "out/restarted") == exactly(feed.ids)
 
 
 def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
