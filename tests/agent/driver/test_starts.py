@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,17 @@ def stopping(warm: Warm) -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
+
+
+def lingering(stopping: threading.Event) -> tuple[threading.Event, Callable[[DataFrame, int], None]]:
+    """Return what each batch of a query does that lasts until a drain waits for it, and what says that one has begun."""
+    began = threading.Event()
+
+    def linger(batch: DataFrame, batch_id: int) -> None:
+        began.set()
+        stopping.wait(120)
+
+    return began, linger
 
 
 def names(drain: dict[str, Any]) -> set[str]:
@@ -124,12 +135,7 @@ def test_a_query_that_the_application_restarts_while_it_is_drained(
     warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event
 ) -> None:
     """A program that restarts its query now and then, as for fresh static data, has not left it behind."""
-    began = threading.Event()
-
-    def linger(batch: DataFrame, batch_id: int) -> None:
-        began.set()
-        stopping.wait(120)
-
+    began, linger = lingering(stopping)
     start(warm.session, tmp_path, "batching", linger)
     other = start(warm.session, tmp_path, "other")
     other.processAllAvailable()
@@ -159,12 +165,7 @@ def test_a_query_that_the_application_restarts_while_it_catches_up(warm: Warm, t
 
 
 def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
-    began = threading.Event()
-
-    def linger(batch: DataFrame, batch_id: int) -> None:
-        began.set()
-        stopping.wait(120)
-
+    began, linger = lingering(stopping)
     blocked, other = start(warm.session, tmp_path, "blocked", linger), start(warm.session, tmp_path, "other")
     other.processAllAvailable()
     assert began.wait(60)
@@ -231,12 +232,7 @@ def test_a_thread_and_a_listener_start_queries_while_the_drain_waits(
     warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event
 ) -> None:
     """The batch may need what that thread does: no start waits for the drain's end."""
-    began = threading.Event()
-
-    def linger(batch: DataFrame, batch_id: int) -> None:
-        began.set()
-        stopping.wait(120)
-
+    began, linger = lingering(stopping)
     with listening(warm.session, lambda name: name == "outer" and start(warm.session, tmp_path, "inner")) as listener:
         start(warm.session, tmp_path, "batching", linger)
         assert began.wait(60)
