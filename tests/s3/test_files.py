@@ -139,7 +139,8 @@ def test_many_objects_are_removed_by_few_requests(files: CheckpointFiles, s3: S3
     before = len(s3.proxy.requests)
     files.empty("state")
     assert not any(path.is_file() for path in (folder / "state").rglob("*"))
-    assert s3.proxy.counts(before).total() < 5
+    asked = [request for request in s3.proxy.requests[before:] if request.kind == "BULKDELETE" or folder.name in request.key]
+    assert len(asked) < 5  # Spark maintains the stores of other queries meanwhile
     files.empty("state")
     assert files.below("state") == files.names("state") == []
 
