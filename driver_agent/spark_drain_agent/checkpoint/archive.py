@@ -41,21 +41,27 @@ def damage_of_archive(files: CheckpointFiles, journal: Journal) -> list[str]:
 
     What the state is not made of is left out: Spark's maintenance thread writes and removes such files beside a drain, and after it.
     """
-    damaged = set(_damage(files, journal))
-    if not any(name.startswith(_STATE) for name in damaged):
-        return sorted(damaged)
-    needed = needed_state((name for name in damaged | set(_sizes(files, journal)) if name.startswith(_STATE)), journal.batch_id + 1)
-    damaged -= {name for name in damaged if name.startswith(_STATE) and name not in needed}
+    sizes = _sizes(files, journal)
+    damaged = set(_damage(files, journal, sizes))
+    of_state = {name for name in damaged if name.startswith(_STATE)}
+    return sorted((damaged - of_state) | _needed(files, journal, of_state, set(sizes)))
+
+
+def _needed(files: CheckpointFiles, journal: Journal, damaged: set[str], present: set[str]) -> set[str]:
+    """Return those of the damaged files that the archived state is made of."""
+    if not damaged:
+        return set()
+    needed = needed_state((name for name in damaged | present if name.startswith(_STATE)), journal.batch_id + 1)
+    damaged = damaged.intersection(needed)
     if not any(is_table(name) for name in damaged):
-        return sorted(damaged)
+        return damaged
     snapshots = [files.read_bytes(f"{journal.work}/{name}") for name in needed if name.endswith(".zip")]
     named = [tables_named_in(snapshot) for snapshot in snapshots if snapshot is not None]
-    return sorted(name for name in damaged if not is_table(name) or any(text is None or name.rpartition("/")[2] in text for text in named))
+    return {name for name in damaged if not is_table(name) or any(text is None or name.rpartition("/")[2] in text for text in named)}
 
 
-def _damage(files: CheckpointFiles, journal: Journal) -> Iterator[str]:
+def _damage(files: CheckpointFiles, journal: Journal, sizes: dict[str, int]) -> Iterator[str]:
     noted = files.read(f"{journal.work}/{_SIZES}")
-    sizes = _sizes(files, journal)
     if not journal.archive:
         yield from set((files.read(f"{journal.work}/{_NAMES}") or "").splitlines()) - set(sizes)
         return

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from spark_drain_agent.checkpoint import local_files
 from spark_drain_agent.checkpoint.gcs import GcsStore
-from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore, text_of
+from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore, bytes_of, text_of
 from spark_drain_agent.checkpoint.s3a import S3AStore
 from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, rename_atomically
 from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
@@ -217,16 +217,7 @@ class CheckpointFiles:
 
     def read_bytes(self, name: str) -> bytes | None:
         """Return what a file holds, or None where there is no file."""
-        try:
-            stream = self._fs.open(self._path(name))
-        except JavaError as error:
-            if class_of(error) == NO_FILE:
-                return None
-            raise
-        try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
+        return bytes_of(self._jvm, self._fs, self._path(name))
 
     def read_all(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return the texts of files, read side by side; None where there is no file."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from spark_drain_agent.spark_internals.errors import JavaError, class_of
 from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["AT_ONCE", "FILE_EXISTS", "NO_FILE", "ObjectStore", "text_of"]
+__all__ = ["AT_ONCE", "FILE_EXISTS", "NO_FILE", "ObjectStore", "bytes_of", "text_of"]
 
 AT_ONCE = 16
 """Requests under way at the same time."""
+
+_Contents = TypeVar("_Contents")
 
 NO_FILE = "java.io.FileNotFoundException"
 FILE_EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
@@ -19,6 +21,15 @@ FILE_EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
 
 def text_of(jvm: Any, filesystem: Any, path: Any) -> str | None:
     """Return a file's text, or None where there is no file."""
+    return _contents(filesystem, path, lambda stream: str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")))
+
+
+def bytes_of(jvm: Any, filesystem: Any, path: Any) -> bytes | None:
+    """Return what a file holds, or None where there is no file."""
+    return _contents(filesystem, path, lambda stream: bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream)))
+
+
+def _contents(filesystem: Any, path: Any, read: Callable[[Any], _Contents]) -> _Contents | None:
     while True:
         try:
             stream = filesystem.open(path)
@@ -27,7 +38,7 @@ def text_of(jvm: Any, filesystem: Any, path: Any) -> str | None:
                 return None
             raise
         try:
-            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return read(stream)
         except JavaError as error:
             if class_of(error) != NO_FILE:  # as it is where an object was replaced, or removed, since its stream was opened
                 raise

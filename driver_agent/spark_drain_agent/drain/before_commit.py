@@ -265,9 +265,10 @@ class BeforeCommit:
         """Give an application time to start what it has stopped again: a program that restarts a query has not left it behind."""
         known = self._known()
         stopped = {item for item in known if item.standing() is Standing.STOPPED and not self._host.held.ended(item)}
-        until = monotonic() + _RESTART_SECONDS
-        while stopped - self._stopped and self._known() == known and monotonic() < until:
-            self._pause()
+        if not stopped <= self._stopped:
+            until = monotonic() + _RESTART_SECONDS
+            while self._known() == known and monotonic() < until:
+                self._pause()
         self._stopped |= stopped
 
     def _look_again_for_unseen(self, options: DrainOptions) -> None:
