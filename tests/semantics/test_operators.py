@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_store import DrainState
 
@@ -86,3 +87,31 @@ def test_state_with_a_time_to_live_is_seen_where_the_drain_comes_before_the_firs
         answer = app.answer(drain_id, DrainState.REJECTED)
     assert answer.reason == "StateWouldBeLost"
     read_all(query, sum(map(len, case.files)))
+
+
+@pytest.mark.parametrize(
+    ("name", "last_time"),
+    [
+        pytest.param("tumbling window", "9999-12-31 23:59:59", id="window"),
+        pytest.param("stream-stream join, left outer", None, id="join", marks=pytest.mark.soak),
+    ],
+)
+def test_a_time_that_no_watermark_passes(name: str, last_time: str | None, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark never emits such a row, and no code of the application has left it."""
+    (case,) = [case for case in CASES if case.name == name]
+    last = case.files[-1][-1].id
+
+    class Timed(Input):
+        def stream(self, watermark: str | None = "12 seconds") -> DataFrame:
+            time = F.when(F.col("id") == last, F.lit(last_time).cast("timestamp")).otherwise(F.col("at"))
+            return super().stream(None).withColumn("at", time).withWatermark("at", str(watermark))
+
+    events, clicks = Timed(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks")
+    events.add(*case.files)
+    clicks.add(*CLICKS)
+    app, sink = application(), Batches()
+    read_all(app.start(case.build(events, clicks), sink, case.mode))
+    report = app.drain()
+    (operator,) = report.operators
+    assert (operator.disposition, operator.rows_after) == ("residual", 1)
+    assert report.warnings[-1].startswith(f"1 state rows of {operator.name} are left whose ")

@@ -33,6 +33,11 @@ _HDFS, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
 _EMPTY_STATE_TESTED = frozenset({"3.5", "4.0", "4.1", "4.2", "4.3"})
 """Releases with which a test makes the empty state of every operator, with both providers."""
 _UNRECOVERABLE_SINKS = frozenset({"memory"})
+_LEFT_BY_CODE = "after every timer has fired"
+_LEFT_BY_SPARK = {
+    "Aggregate": "whose windows end after the year 9999, which no watermark passes",
+    "Join": "whose event time is null or after the year 9999, which no watermark passes",
+}
 
 
 class PlanRejectedError(Exception):
@@ -282,7 +287,7 @@ def residue(operators: Sequence[OperatorReport], checkpoint_policy: str) -> tupl
     """Return a warning for each operator of which rows outlived the flush although it was to empty them."""
     where = "the next version finds them" if checkpoint_policy == "Continue" else "only the archive keeps them"
     return tuple(
-        f"{operator.rows_after} state rows of {operator.name} are left after every timer has fired: {where}"
+        f"{operator.rows_after} state rows of {operator.name} are left {_LEFT_BY_SPARK.get(operator.name, _LEFT_BY_CODE)}: {where}"
         for operator in operators
         if operator.disposition == "residual"
     )

@@ -116,6 +116,20 @@ def test_rows_that_outlive_the_flush_are_residual() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Aggregate", "3 state rows of Aggregate are left whose windows end after the year 9999, which no watermark passes"),
+        ("Join", "3 state rows of Join are left whose event time is null or after the year 9999, which no watermark passes"),
+        ("FlatMapGroupsInPandasWithState", "3 state rows of FlatMapGroupsInPandasWithState are left after every timer has fired"),
+    ],
+)
+def test_who_has_left_rows_is_said(name: str, said: str) -> None:
+    """Windows and joins have no timers: what is left of them, Spark has left."""
+    left = measured([OperatorReport(name=name, disposition="flushed")], (3,), (3,))
+    assert residue(left, "Reseed") == (f"{said}: only the archive keeps them",)
+
+
+@pytest.mark.parametrize(
     ("asked", "sink_class", "planned", "first_batch_id"),
     [
         ("Auto", KAFKA, "Reseed", 9),
