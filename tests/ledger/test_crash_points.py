@@ -130,6 +130,8 @@ def stateless(base: Path, crash: Crash) -> set[str]:
 def _check_restart_with_the_agent(crash: Crash, base: Path, source: Path, restarter: Restarter) -> None:
     finished = restarter.run("agent", "v1", source, base, "finish")
     assert finished["outcome"] == "ran", finished["detail"]
+    reported = {query["name"]: [operator["name"] for operator in query["operators"]] for query in finished["drain"]["queries"]}
+    assert reported == {query: ["Aggregate"] for query in crash.queries}, "what the earlier run has planned is not told"
     resumed = restarter.run("agent", "v2", source, base, "consume")
     assert resumed["outcome"] == "ran", resumed["detail"]
     for query in crash.queries:

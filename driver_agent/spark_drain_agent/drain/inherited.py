@@ -45,7 +45,7 @@ class InheritedDrain:
         self._drained = {query.checkpoint_location: query for query in queries if query.state == DrainState.DRAINED}
         self._missing = {query.checkpoint_location for query in queries if query.state != DrainState.DRAINED}
         self._depends_on = {query.checkpoint_location: query.depends_on for query in queries}
-        self._fingerprints = {query.checkpoint_location: query.fingerprint for query in queries}
+        self._said = {query.checkpoint_location: query for query in queries}
         self._offered: list[TrackedQuery] = []
 
     @property
@@ -95,8 +95,11 @@ class InheritedDrain:
         return Finished(options, self._after.reports, dict(self._host.internals.executors()))
 
     def _finish(self, tracked: TrackedQuery, options: DrainOptions) -> None:
-        depends_on, fingerprint = self._depends_on.get(tracked.key, ()), self._fingerprints.get(tracked.key, "")
-        report = replace(describe_query(tracked), depends_on=depends_on, fingerprint=fingerprint)
+        report, said = describe_query(tracked), self._said.get(tracked.key)
+        if said is not None:  # what was planned, without which nobody is told what a flush leaves
+            report = replace(
+                report, depends_on=said.depends_on, fingerprint=said.fingerprint, operators=said.operators, warnings=said.warnings
+            )
         target = CommittedQuery(tracked, options, self._request.drain_id, report)
         self._after.add(target)
         self._after.finish(target)

@@ -72,7 +72,7 @@ def describe_drained(
         end_offsets=_named(journal.sources, (last or _last_entry(files, journal)).offsets),
         watermark_ms=journal.watermark_ms,
         operators=operators,
-        warnings=(*report.warnings, *residue(operators, journal.checkpoint_policy)),
+        warnings=tuple(dict.fromkeys((*report.warnings, *residue(operators, journal.checkpoint_policy)))),
         archive=archive,
         side_output=journal.side_output,
         state_export=journal.state_export,

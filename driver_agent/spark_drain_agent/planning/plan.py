@@ -270,13 +270,13 @@ def measured(planned: Sequence[OperatorReport], before: Sequence[int], after: Se
     """
     found = []
     for index, operator in enumerate(planned):
-        rows_after = after[index] if index < len(after) else None
+        rows_after = after[index] if index < len(after) else operator.rows_after
         left_over = bool(rows_after) and operator.disposition == "flushed"
         found.append(
             replace(
                 operator,
                 disposition="residual" if left_over else operator.disposition,
-                rows_before=before[index] if index < len(before) else None,
+                rows_before=before[index] if index < len(before) else operator.rows_before,
                 rows_after=rows_after,
             )
         )

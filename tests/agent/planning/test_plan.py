@@ -113,6 +113,7 @@ def test_rows_that_outlive_the_flush_are_residual() -> None:
     assert "the next version finds them" in residue(found, "Continue")[0]
     assert residue(measured(planned, (), ()), "Reseed") == ()
     assert measured(planned, (5,), ())[0] == replace(planned[0], rows_before=5)
+    assert measured(found, (), ()) == found, "what an earlier run has measured is lost"
 
 
 @pytest.mark.parametrize(
