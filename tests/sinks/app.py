@@ -5,13 +5,14 @@ and v1b count alike; v2 has other windows, keys and number of partitions, in the
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from spark_drain_agent import is_drain_pane, milestones
+from spark_drain_agent import generation, is_drain_pane, milestones
 
 source, base, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 case: dict[str, Any] = json.loads(sys.argv[4])
@@ -83,7 +84,9 @@ def counted() -> DataFrame:
         keys.append(F.window("at", "60 seconds" if version.startswith("v1") else "45 seconds"))
     grouped = events().groupBy(*(key.alias(f"k{index}") for index, key in enumerate(keys)))
     sums = grouped.agg(F.count("*").alias("n"), F.sum(number).alias("s"), F.sum(square).alias("q"))
-    bucket = F.concat_ws("/", F.lit(version), *(F.col(f"k{index}").cast("string") for index in range(len(keys))))
+    of_generation = F.udf(lambda _: str(generation()), "string")
+    more = {"version": [F.lit(version)], "generation": [of_generation("n")], "nothing": []}[case["key"]]
+    bucket = F.concat_ws("/", *more, *(F.col(f"k{index}").cast("string") for index in range(len(keys))))
     return sums.select(bucket.alias("bucket"), "n", "s", "q")
 
 
@@ -94,6 +97,7 @@ def write_once(batch: DataFrame, batch_id: int) -> None:
         milestones.reached("after-sink-write")
 
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.ui.enabled", "false")

@@ -50,6 +50,8 @@ class Case:
         ``path`` and ``name`` of the table for ``start``, ``foreachBatch``, or what ``toTable`` is given.
     rows
         ``windows`` of events, the ``records`` themselves, or ``totals``.
+    key
+        What is in the key of a window's row besides the data: the ``version``, the ``generation``, or ``nothing``.
     mode
         Output mode.
     source
@@ -61,6 +63,7 @@ class Case:
     format: str
     into: str = "path"
     rows: str = "windows"
+    key: str = "version"
     mode: str = "append"
     source: str = "files"
     writeOptions: dict[str, str] = field(default_factory=dict)  # noqa: N815  # as the application reads it

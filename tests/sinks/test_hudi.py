@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,21 @@ def test_an_incompatible_version_reads_on(operation: str, flush: str, hudi: Rest
     until_drained(hudi, case, source, tmp_path, flush=flush)
     read_on(hudi, case, source, tmp_path)
     assert sums_in(case, tmp_path) == TRUTH
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("key", "exact"), [("nothing", False), ("generation", True)])
+def test_an_upsert_by_window_replaces_the_part_before_the_cut(key: str, exact: bool, hudi: Restarter, source: Path, tmp_path: Path) -> None:
+    """Unless the record key says which part it is, as the page of sinks asks for."""
+    case, files, folder = replace(written("upsert"), key=key), sorted(source.iterdir()), tmp_path / "input"
+    folder.mkdir()
+    for file in files[:3]:  # the fourth one ends with a window
+        shutil.copy2(file, folder)
+    until_drained(hudi, case, folder, tmp_path)
+    for file in files[3:]:
+        shutil.copy2(file, folder)
+    read_on(hudi, case, folder, tmp_path, "v1b")
+    assert (sums_in(case, tmp_path) == TRUTH) is exact
 
 
 @pytest.mark.soak
