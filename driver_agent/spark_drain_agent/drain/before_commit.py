@@ -262,14 +262,23 @@ class BeforeCommit:
         )
 
     def _let_restart(self) -> None:
-        """Give an application time to start what it has stopped again: a program that restarts a query has not left it behind."""
-        known = self._known()
-        stopped = {item for item in known if item.standing() is Standing.STOPPED and not self._host.held.ended(item)}
-        if not stopped <= self._stopped:
+        """Give an application time to start again what it has stopped: a program that restarts its queries has not left them behind.
+
+        It may start them one after the other, so each start gives it that time anew for those that are left.
+        """
+        awaited = self._stopped_by_application() - self._stopped
+        self._stopped |= awaited
+        while awaited:
             until = monotonic() + _RESTART_SECONDS
-            while self._known() == known and monotonic() < until:
+            while (left := awaited & self._stopped_by_application()) == awaited and monotonic() < until:
                 self._pause()
-        self._stopped |= stopped
+            if left == awaited:
+                return
+            awaited = left
+
+    def _stopped_by_application(self) -> set[TrackedQuery]:
+        """Return the queries that the application has stopped, and not started again."""
+        return {item for item in self._known() if item.standing() is Standing.STOPPED and not self._host.held.ended(item)}
 
     def _look_again_for_unseen(self, options: DrainOptions) -> None:
         """Refuse what was started out of the agent's sight while the others were frozen."""

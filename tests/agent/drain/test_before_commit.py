@@ -1,0 +1,50 @@
+"""What the application does with its queries while a drain decides, on a clock of the test's own."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+from spark_drain_agent.drain import before_commit
+from spark_drain_agent.drain.before_commit import BeforeCommit
+from spark_drain_agent.queries.standing import Standing
+
+
+class Application:
+    """Queries that it has stopped, each with the time at which it is started again; None for one that is not."""
+
+    def __init__(self, *restarts: float | None) -> None:
+        self.now = 0.0
+        self._restarts = restarts
+        self._stopped = [Mock(**{"standing.return_value": Standing.STOPPED}) for _ in restarts]
+        self._again = [Mock(**{"standing.return_value": Standing.RUNS}) for _ in restarts]
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def queries(self) -> tuple[Mock, ...]:
+        runs = [at is not None and at <= self.now for at in self._restarts]
+        return tuple(again if run else stopped for run, stopped, again in zip(runs, self._stopped, self._again, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("restarts", "waited"),
+    [
+        pytest.param((1.5,), 1.5, id="one"),
+        pytest.param((1.5, 3.0, 4.5), 4.5, id="one after the other"),
+        pytest.param((None,), 2.0, id="not started again"),
+        pytest.param((1.5, None), 3.5, id="one of two"),
+        pytest.param((), 0.0, id="none was stopped"),
+    ],
+)
+def test_how_long_a_restart_is_waited_for(monkeypatch: pytest.MonkeyPatch, restarts: tuple[float | None, ...], waited: float) -> None:
+    """A program that stops all of its queries, as for fresh static data, starts them one by one."""
+    application = Application(*restarts)
+    monkeypatch.setattr(before_commit, "time", application)
+    monkeypatch.setattr(before_commit, "monotonic", lambda: application.now)
+    host = Mock(**{"registry.all": application.queries, "held.ended.return_value": False})
+    drain = BeforeCommit(host, Mock(), Mock(), lambda _: True)
+    drain._let_restart()
+    first = application.now
+    drain._let_restart()
+    assert (first, application.now) == pytest.approx((waited, waited), abs=0.15)  # what was waited for once is not waited for again
