@@ -216,8 +216,10 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
 
 
 def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> None:
+    unflushable = facts.sink in _UNRECOVERABLE_SINKS and bool(facts.operators)
     if facts.checkpoint_location is None and not bounded and options.checkpoint_policy != "Keep":
-        way_out = "stop the application directly" if options.mode == "Stop" else "use checkpoint.policy 'Keep' to emit what is open and end"
+        stops = options.mode == "Stop" or unflushable
+        way_out = "stop the application directly" if stops else "use checkpoint.policy 'Keep' to emit what is open and end"
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} has no checkpointLocation, so no later version could go on where it stops: set one, or {way_out}",
@@ -241,7 +243,7 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
             f"{facts.label} tracks its progress asynchronously, so its log may lag behind what it has written: set the query's option "
             "asyncProgressTrackingEnabled to 'false' to drain it",
         )
-    if options.mode != "Stop" and facts.sink in _UNRECOVERABLE_SINKS and facts.operators:
+    if options.mode != "Stop" and unflushable:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} writes to the {facts.sink} sink, which Spark cannot restart to flush it: use mode 'Stop'",
