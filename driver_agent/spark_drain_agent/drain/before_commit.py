@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -201,7 +201,7 @@ class BeforeCommit:
         try:
             with self._reporter.timed("catchUp"):
                 while fresh := [target for target in self._targets if target.tracked not in begun]:
-                    under_way = [(target, target.catch_up(self._request.keep_waiting)) for target in fresh]
+                    under_way = [(target, self._begin_to_catch_up(target)) for target in fresh]
                     self._reporter.change(
                         reason=reasons.CATCHING_UP,
                         message=f"{', '.join(target.label for target in fresh)}: reading on to the latest offsets of this moment",
@@ -216,6 +216,10 @@ class BeforeCommit:
                         self._plan(options)
         except (PlanRejectedError, QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
             raise _explained(error) from error
+
+    def _begin_to_catch_up(self, target: UncommittedQuery) -> CatchUp | None:
+        with _named(target):
+            return target.catch_up(self._request.keep_waiting)
 
     def _freeze_and_decide(self, options: DrainOptions) -> Committed:
         gate = self._host.gate
@@ -338,7 +342,8 @@ class BeforeCommit:
         try:
             for together in (bounded, real_time, [item for item in first if item not in (*bounded, *real_time)]):
                 for target in together:
-                    target.freeze(self._keep_waiting)
+                    with _named(target):
+                        target.freeze(self._keep_waiting)
                 self._wait_until_settled(planned, together)
         except QueryEndedError:
             if not any(target.stopped for target in planned.targets):
@@ -355,7 +360,8 @@ class BeforeCommit:
             self._reporter.change(reason=reasons.BATCH_RUNNING, message=f"waits for {running}", queries=planned.reports)
         try:
             for target in first:
-                target.wait_until_settled(self._keep_waiting)
+                with _named(target):
+                    target.wait_until_settled(self._keep_waiting)
         except DrainEndedError as ended:
             running = _under_way(first)
             if ended.reason != reasons.DEADLINE_EXCEEDED or not running:
@@ -380,9 +386,19 @@ def _under_way(targets: list[UncommittedQuery]) -> str:
     return ", ".join(under_way for target in targets if (under_way := target.under_way()))
 
 
+@contextmanager
+def _named(target: UncommittedQuery) -> Iterator[None]:
+    """Say which query it is that ends in the block."""
+    try:
+        yield
+    except QueryEndedError as error:
+        raise QueryEndedError(f"{target.label} ended while it was being drained: {in_words(error)}") from error
+
+
 def _wait_or_stopped(target: UncommittedQuery, catch_up: CatchUp) -> None:
     try:
-        catch_up.wait()
+        with _named(target):
+            catch_up.wait()
     except QueryEndedError:
         if not target.stopped:
             raise
@@ -390,7 +406,7 @@ def _wait_or_stopped(target: UncommittedQuery, catch_up: CatchUp) -> None:
 
 def _explained(error: BaseException) -> BaseException:
     if isinstance(error, QueryEndedError):
-        return DrainEndedError(DrainState.FAILED, reasons.QUERY_FAILED, f"a query ended while it was being drained: {in_words(error)}")
+        return DrainEndedError(DrainState.FAILED, reasons.QUERY_FAILED, str(error))
     if isinstance(error, PlanRejectedError):
         return DrainEndedError(DrainState.REJECTED, error.reason, str(error))
     if isinstance(error, UnknownCheckpointFormatError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,24 @@ def test_a_flush_that_failed_once_and_was_made_good_is_no_failure_to_a_later_dra
     assert len(tries) > 1
     start(warm, tmp_path, "orders").processAllAvailable()
     assert [query["name"] for query in warm.drain()["queries"]] == ["orders"]
+
+
+@pytest.mark.parametrize(("mode", "state", "reason"), [("Drain", "Stopping", "BatchRunning"), ("CatchUp", "Acknowledged", "CatchingUp")])
+def test_a_query_that_fails_while_it_is_drained_is_named(warm: Warm, tmp_path: Path, mode: str, state: str, reason: str) -> None:
+    free = threading.Event()
+
+    def break_when_told(batch: DataFrame, batch_id: int) -> None:
+        assert free.wait(60)
+        raise ArithmeticError(f"batch {batch_id} is broken")
+
+    feed = Feed(tmp_path / "input")
+    feed.add(2)
+    start(warm, tmp_path, "orders").processAllAvailable()
+    writer = read(warm.session, tmp_path).writeStream.queryName("broken").option("checkpointLocation", str(tmp_path / "broken"))
+    writer.foreachBatch(break_when_told).start()
+    with warm.requested(mode) as asked:
+        warm.drains.reaches(asked, state, reason=reason)
+        free.set()
+        drain = warm.drains.reaches(asked, "Failed")
+    assert drain["reason"] == "QueryFailed"
+    assert drain["message"].startswith(f"query 'broken' ended while it was being drained: ArithmeticError ({__file__}, line "), drain
