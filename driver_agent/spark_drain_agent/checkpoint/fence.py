@@ -7,7 +7,18 @@ from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, Checkpoint
 from spark_drain_agent.milestones import reached
 
-__all__ = ["can_undo", "fence", "fence_line", "held", "is_fence", "never_fenced", "return_state", "set_fence", "unfence_overtaken"]
+__all__ = [
+    "can_undo",
+    "fence",
+    "fence_line",
+    "held",
+    "is_fence",
+    "kept_line",
+    "never_fenced",
+    "return_state",
+    "set_fence",
+    "unfence_overtaken",
+]
 
 _MARK = "FENCED_BY_SPARK_DRAIN"
 _SCHEMAS = "/_stateSchema/"
@@ -16,8 +27,16 @@ _SCHEMAS = "/_stateSchema/"
 def fence_line(drain_id: str) -> str:
     """Return the text that replaces the metadata. Spark's parser fails on its first word and shows no more than that (measured on 4.2)."""
     return (
-        f"{_MARK}_{drain_id.replace('-', '_')}_START_UNDER_SPARK_DRAIN_AGENT: this checkpoint is in the middle of a drain, or was drained "
-        "with checkpoint policy Keep; docs/troubleshooting.md of spark-drain has more\n"
+        f"{_MARK}_{drain_id.replace('-', '_')}_START_UNDER_SPARK_DRAIN_AGENT: this checkpoint is in the middle of a drain; "
+        "docs/troubleshooting.md of spark-drain has more\n"
+    )
+
+
+def kept_line(drain_id: str) -> str:
+    """Return the text that stays in place of the metadata: no start goes on from here, not even one under the agent."""
+    return (
+        f"{_MARK}_{drain_id.replace('-', '_')}_WITH_CHECKPOINT_POLICY_KEEP_START_WITH_ANOTHER_CHECKPOINT_LOCATION: "
+        "docs/troubleshooting.md of spark-drain has more\n"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_drain_agent.checkpoint.archive import note_archive
-from spark_drain_agent.checkpoint.fence import return_state
+from spark_drain_agent.checkpoint.fence import kept_line, return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, EMPTY_STORE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
@@ -77,12 +77,14 @@ def _continue(files: CheckpointFiles, journal: Journal) -> None:
 
 
 def lift_fence(files: CheckpointFiles, journal: Journal) -> Journal:
-    """Let the next version start; with policy Keep the fence stays."""
+    """Let the next version start; with policy Keep the fence stays, and says so."""
     live = Checkpoint(files)
     if journal.checkpoint_policy == "Reseed":
         live.write_metadata(Checkpoint.new_metadata())
     elif journal.checkpoint_policy == "Continue":
         live.write_metadata(journal.metadata)
+    else:
+        live.write_metadata(kept_line(journal.drain_id))
     reached("fence-lifted")
     return write_journal(files, journal.at(JournalStep.DONE))
 
