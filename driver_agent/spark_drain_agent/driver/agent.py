@@ -113,7 +113,12 @@ class Agent:
             self._drain = decided
             if decision.assignment is Assignment.FORWARD:
                 self.gate.turn(Phase.HELD, decided.concerns)
-            threading.Thread(target=self._run, args=(decided,), name="spark-drain", daemon=True).start()
+            try:
+                threading.Thread(target=self._run, args=(decided,), name="spark-drain", daemon=True).start()
+            except RuntimeError:  # the system has no more threads now; a later look begins anew
+                self._drain = None
+                self.gate.turn(Phase.OPEN)
+                raise
 
     def _run(self, drain: Drain) -> None:
         try:

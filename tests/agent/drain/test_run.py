@@ -17,6 +17,7 @@ from spark_drain_agent.drain.executor_reports import ExecutorSummary
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.drain.selection import Selection
+from spark_drain_agent.driver import watch
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -114,6 +115,29 @@ def test_ended_before_anything_was_touched(
     assert words in report.message
     assert report.withdrawal == ("Withdrawn" if notification.withdrawn else "")
     assert report.runs == ("run-2",)
+
+
+def test_a_drain_that_came_when_the_system_had_no_more_threads_is_answered_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(watch, "_RETRY_SECONDS", 0.1)
+    failures = 2
+
+    class Thread(threading.Thread):
+        def start(self) -> None:
+            nonlocal failures
+            if self.name == "spark-drain" and failures:
+                failures -= 1
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Thread)
+    world.agent.begin()
+    try:
+        world.ask(replace(ASKED, withdrawn=True))
+        world.reaches(DrainState.WITHDRAWN)
+    finally:
+        world.agent.close()
+    assert not failures
 
 
 def test_removing_the_notification_withdraws_it(world: World) -> None:
