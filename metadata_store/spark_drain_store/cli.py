@@ -38,11 +38,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     topic, run = _TOPICS[options.topic]
     try:
         run(open_channel(options.metadata_store, topic), options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # else it was closed
+            sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads has enough, as `head` has. What is left must go somewhere, or Python complains when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()  # who reads has enough, as `head` has
+    except OSError as error:
+        _write_no_more()
+        print(f"error: {error}; `{options.topic} show` says what was done", file=sys.stderr)
+        return 1
     except (StoreError, DrainAlreadyActiveError, UnsupportedOptionError, UnsupportedDestinationError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _write_no_more() -> None:
+    """Let what is left of the output go somewhere, or Python complains when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

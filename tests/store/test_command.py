@@ -278,6 +278,17 @@ def test_config_maps_without_the_kubernetes_package(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("output", "code", "said"), [(">&-", 0, ""), (">/dev/full", 1, "No space left on device; `drain show` says what was done")]
+)
+def test_an_output_that_takes_nothing(location: str, channel: Channel, output: str, code: int, said: str) -> None:
+    done = subprocess.run(["bash", "-c", f'"$@" {output}', "bash", *argv(location, "write")], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert done.stderr.count("\n") == (1 if said else 0)
+    assert len(Drains.read(channel).notifications) == 1
+
+
 def test_words_that_are_no_command_get_the_usage(location: str, drain: Command) -> None:
     done = drain("start")
     assert done.returncode == 2
