@@ -79,8 +79,8 @@ class PlacementHandler:
             if not self._unanswered() or self._internals.stopped or (self._working and not new):
                 return
             work = self._accept_beside if self._working else self._work
-            self._working = True
-        threading.Thread(target=work, name="spark-drain-placement", daemon=True).start()
+            threading.Thread(target=work, name="spark-drain-placement", daemon=True).start()
+            self._working = True  # not where the system had no more threads: a later look begins anew
 
     def _unanswered(self) -> list[str]:
         return [key for key in (*self._malformed, *self._requests) if key not in self._answered]

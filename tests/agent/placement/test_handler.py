@@ -1,7 +1,9 @@
 """What is refused without a look at Spark."""
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,6 +15,8 @@ from spark_drain_store import Channel
 from spark_drain_store.placement_messages import PlacementRequest, PlacementResponse, PlacementStatus
 from spark_drain_store.placements import Placements, write_placement_response
 from spark_drain_store.topics import PLACEMENT
+
+from tests.support.waiting import eventually
 
 REQUEST = PlacementRequest(placement_id="p", created_at=datetime(2026, 11, 24, tzinfo=UTC), executor_id="4", destination_host="node-2")
 
@@ -48,3 +52,19 @@ def test_the_next_run_says_what_became_of_a_placement(replaced: bool, status: Pl
     answer = Placements.read(channel).responses["p"]
     assert answer.status is status
     assert "spark-0" in answer.message
+
+
+def test_a_placement_that_came_when_the_system_had_no_more_threads_is_answered_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    channel = Channel.in_memory().about(PLACEMENT)
+    channel.requests.write({"p": "{}"})
+    handler = PlacementHandler(cast(SparkInternals, SimpleNamespace(stopped=False, jvm=None)), channel, "spark-1", str, list)
+
+    def no_more(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_more)
+        with pytest.raises(RuntimeError):
+            handler.consider(channel.requests.read())
+    handler.consider(channel.requests.read())
+    eventually(lambda: Placements.read(channel).responses.get("p"), what="the answer", seconds=10)
