@@ -88,7 +88,7 @@ def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[An
         return LogicalOperator(name, _watermarked(plan.keys()))
     if name == "Join" and children[1].isStreaming():
         return LogicalOperator(name, _both_sides_expire(internals, plan))
-    if name.startswith("FlatMapGroups") and name != "FlatMapGroupsInPandas":
+    if name.startswith("FlatMapGroups") and name.endswith("WithState"):  # without state: applyInPandas, applyInArrow
         timeout = str(plan.timeout().toString())
         timers = timeout != "NoTimeout"
         return LogicalOperator(name, watermarked=timers, timers=timers, processing_time=timeout.startswith("ProcessingTime"))

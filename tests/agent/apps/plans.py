@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]  # pyarrow ships no types
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -31,6 +32,14 @@ def same(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterato
 
 def with_state(timeout: str) -> DataFrame:
     return timed.groupBy("id").applyInPandasWithState(same, "id LONG, at TIMESTAMP", "n LONG", "append", timeout)
+
+
+def frames_as_they_are(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
+def table_as_it_is(table: pa.Table) -> pa.Table:
+    return table
 
 
 SAME_ID = "a.id = b.id"
@@ -91,6 +100,8 @@ plans = {
     "state-without-timeout": with_state(GroupStateTimeout.NoTimeout),
     "state-with-event-time-timeout": with_state(GroupStateTimeout.EventTimeTimeout),
     "state-with-processing-time-timeout": with_state(GroupStateTimeout.ProcessingTimeTimeout),
+    "pandas-per-key": timed.groupBy("id").applyInPandas(frames_as_they_are, "id LONG, at TIMESTAMP"),
+    "arrow-per-key": timed.groupBy("id").applyInArrow(table_as_it_is, "id LONG, at TIMESTAMP"),
     "union-of-windows": timed.groupBy(F.window("at", "5 minutes")).count().union(timed.groupBy(F.window("at", "1 hour")).count()),
 }
 internals = SparkInternals(spark)

@@ -56,9 +56,11 @@ PLANNED = {
     "state-without-timeout": [("FlatMapGroupsInPandasWithState", *FORGOTTEN)],
     "state-with-event-time-timeout": [("FlatMapGroupsInPandasWithState", *TIMERS)],
     "state-with-processing-time-timeout": [("FlatMapGroupsInPandasWithState", *TIMERS)],
+    "pandas-per-key": [],
+    "arrow-per-key": [],
     "union-of-windows": [("Aggregate", *FLUSHED)] * 2,
 }
-RUN = ("distinct-event-times-in-sql",)
+RUN = ("distinct-event-times-in-sql", "pandas-per-key", "arrow-per-key")
 
 
 @pytest.fixture(scope="module")
