@@ -59,8 +59,9 @@ class Case:
 
     Each failure meets each request that changes something, with Spark's default file manager, in both ways to flush and with both
     policies; those that take as long as a time-out, the other pairs of the two, and the other manager have the failures in turn. So has
-    what only reads, where a drain meets several; over the four pairs each read has each of them. With Keep, which leaves a checkpoint that
-    nothing reads on from, a query is drained once, and has the failures in turn.
+    what only reads, where a drain meets several; over the four pairs each read has each of them. The other manager writes in another way,
+    and reads in the same. With Keep, which leaves a checkpoint that nothing reads on from, a query is drained once, and has the failures in
+    turn.
     """
 
     setting: Setting
@@ -84,6 +85,8 @@ class Case:
 def _cases() -> Iterator[Case]:
     pairs = list(product(("Reseed", "Continue"), ("Auto", "WorkCopy")))
     for manager, (turn, (policy, flush)), kind in product(MANAGERS, enumerate(pairs), KINDS):
+        if manager != "default" and kind == "read":
+            continue
         setting = Setting(flush, policy, manager, IMPATIENT)
         failures = _failures_of(kind)
         slow = tuple(failure for failure in failures if "silent" in failure)
