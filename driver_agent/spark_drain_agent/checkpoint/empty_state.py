@@ -166,8 +166,10 @@ def _beginning(journal: Journal, version: NextVersion, entries: Mapping[int, Off
     same = journal.watermarks in (None, version.watermarks) and (
         len(version.watermarks) < 2 or journal.watermark_policy in ("", confs.get(WATERMARK_POLICY, ""))  # one is one
     )
-    watermark = journal.watermark_ms if same else 0
-    made = {number: entry.with_confs(confs).at(watermark, entry.batch_time_ms) for number, entry in entries.items()}
+    watermark, late = (journal.watermark_ms, journal.late_watermark_ms) if same else (0, 0)
+    made = {
+        number: entry.with_confs(confs).at(watermark if number == first else late, entry.batch_time_ms) for number, entry in entries.items()
+    }
     stores = version.stores(json.dumps(made[first - 1].metadata)) if first > 0 else ()
     digest = hashlib.sha256(f"{version.fingerprint}\n{sorted(confs.items())}\n{stores}".encode()).hexdigest()[:32]
     return _Beginning(confs, made, watermark, stores, digest)

@@ -95,6 +95,9 @@ class Journal:
         Newest committed batch N; the flush is batch N + 1.
     watermark_ms
         Event-time watermark after batch N.
+    late_ms
+        The watermark below which the batch after N would have dropped records as late: Spark drops by that of the batch before. None where
+        it was not noted.
     watermarks
         Digest of each watermark: its column, how that is made, and its delay; None where they were not noted.
     given_up
@@ -170,11 +173,17 @@ class Journal:
     watermark_policy: str = ""
     given_up: bool = False
     archive: str = ""
+    late_ms: int | None = None
 
     @property
     def work(self) -> str:
         """Name of the work copy, later the archive, relative to the checkpoint."""
         return f"{DRAIN_FOLDER}/{self.drain_id}"
+
+    @property
+    def late_watermark_ms(self) -> int:
+        """Watermark below which the first batch after the drain drops records."""
+        return self.watermark_ms if self.late_ms is None else min(self.late_ms, self.watermark_ms)
 
     @property
     def flush_batch_id(self) -> int:

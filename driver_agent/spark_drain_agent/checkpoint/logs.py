@@ -238,10 +238,13 @@ class Checkpoint:
         if self._written is not None:
             self._written = {**self._written, name: text}
 
-    def write_generation(self, first: int, entry: OffsetEntry) -> None:
-        """Write the logs after which the next batch has an id, and reads on at an entry's offsets; in no order."""
+    def write_generation(self, first: int, entry: OffsetEntry, watermark_ms: int) -> None:
+        """Write the logs after which the next batch has an id and a watermark, and reads on at an entry's offsets; in no order.
+
+        The watermark of the entry is the one below which that batch drops records as late.
+        """
         names = [self.name(f"offsets/{batch_id}") for batch_id in (first - 2, first - 1)]
-        commit = {self.name(f"commits/{first - 1}"): _commit_text(_COMMIT_VERSIONS[0], {}, entry.watermark_ms)}
+        commit = {self.name(f"commits/{first - 1}"): _commit_text(_COMMIT_VERSIONS[0], {}, watermark_ms)}
         self.files.write_all({**dict.fromkeys(names, entry.text()), **commit})
 
     def watermark_after(self, batch_id: int) -> int:

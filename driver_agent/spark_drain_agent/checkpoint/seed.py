@@ -49,12 +49,12 @@ def _reseed(files: CheckpointFiles, journal: Journal, entry: OffsetEntry) -> Non
     which `empty_state` makes at the first start; a start without it fails.
     """
     live, first = Checkpoint(files), journal.first_batch_id
-    seeded = entry.at(journal.watermark_ms, entry.batch_time_ms)
+    seeded = entry.at(journal.late_watermark_ms, entry.batch_time_ms)
     if first == 0:
         seeded = seeded.without_confs(*_FREE_CONFS)
     files.empty("offsets", "commits")
     reached("logs-cleared")
-    live.write_generation(first, seeded)
+    live.write_generation(first, seeded, journal.watermark_ms)
     reached("logs-seeded")
     files.empty("state")
     files.delete("state")
@@ -67,7 +67,7 @@ def _continue(files: CheckpointFiles, journal: Journal) -> None:
     if not journal.flushes:
         return
     entry = live.offsets(journal.batch_id)
-    live.write_offsets(journal.flush_batch_id, entry.at(journal.watermark_ms, entry.batch_time_ms))
+    live.write_offsets(journal.flush_batch_id, entry.at(journal.late_watermark_ms, entry.batch_time_ms))
     reached("offsets-continued")
     flushed = work if work.newest_commit == journal.flush_batch_id else live
     live.write_commit(journal.flush_batch_id, journal.watermark_ms, flushed)

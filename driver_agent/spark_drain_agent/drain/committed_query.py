@@ -297,6 +297,15 @@ class CommittedQuery:
         query_id = str(json.loads(metadata).get("id", ""))
         return query_folder(self._tracked.internals.qualified(root), self._tracked.captured.query_name, query_id)
 
+    def _late_ms(self, last: CommittedBatch) -> int:
+        """Return the watermark below which the batch after the last one that read would have dropped records as late.
+
+        Without its sources, too, a query has planned a batch when its watermark had risen.
+        """
+        planned = last.entry.watermark_ms
+        frozen = self._frozen.watermark_ms if self._frozen is not None else None
+        return planned if frozen is None else min(frozen, planned)
+
     def _begin(self, expected: Journal | None, tell: Callable[[str], None], batch_id: int | None) -> Journal | None:
         """Write the journal of a settled checkpoint, whose journal was the ``expected`` one; None where there is nothing to do to it."""
         tracked, checkpoint = self._tracked, self._tracked.checkpoint()
@@ -336,6 +345,7 @@ class CommittedQuery:
                 sources=self._sources,
                 batch_id=batch_id,
                 watermark_ms=last.watermark_ms,
+                late_ms=self._late_ms(last),
                 watermarks=tracked.watermarks(),
                 watermark_policy=last.entry.confs.get(WATERMARK_POLICY, ""),
                 metadata=metadata,

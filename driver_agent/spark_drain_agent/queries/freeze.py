@@ -59,10 +59,12 @@ class FrozenQuery:
         The running query.
     taken
         What `LiveQuery.take_sources` returned.
+    watermark_ms
+        The watermark of the newest batch then; None where it is not known.
     """
 
-    def __init__(self, live: LiveQuery, taken: Any) -> None:
-        self.live = live
+    def __init__(self, live: LiveQuery, taken: Any, watermark_ms: int | None = None) -> None:
+        self.live, self.watermark_ms = live, watermark_ms
         self._taken = taken
 
     @property
@@ -112,7 +114,7 @@ def freeze(live: LiveQuery, keep_waiting: Callable[[], None]) -> FrozenQuery:
     """
     # Before its first plan the query has no sources yet and would overwrite what is set here.
     with wait_until_initialized(live, keep_waiting):
-        return FrozenQuery(live, live.take_sources())
+        return FrozenQuery(live, live.take_sources(), live.watermark_ms)
 
 
 @contextmanager

@@ -191,6 +191,18 @@ class LiveQuery:
         except JavaError:  # Spark 3.5
             return int(self._execution.currentBatchId()) - 1
 
+    @property
+    def watermark_ms(self) -> int | None:
+        """Watermark of the newest batch that was planned; None where Spark does not say. Call it under the lock."""
+        try:
+            holder = self._execution.getLatestExecutionContext()
+        except JavaError:  # Spark 3.5
+            holder = self._execution
+        try:
+            return int(holder.offsetSeqMetadata().batchWatermarkMs())
+        except (*JavaError, AttributeError, TypeError):
+            return None
+
     def raise_watermark(self, next_batch: int, watermark_ms: int) -> None:
         """Let the query plan its next batch at a watermark; call it under the lock, with no batch in flight.
 

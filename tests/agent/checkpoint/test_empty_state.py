@@ -144,6 +144,14 @@ def test_a_watermark_of_another_kind_begins_anew(
     assert found.watermark_after(8) == watermark
 
 
+def test_what_is_late_to_the_first_batch_stays(tmp_path: Path) -> None:
+    """Also after a version whose event time is another one; what the first batch emits is up to the newer watermark."""
+    found, journal = seeded(tmp_path, 9), replace(DONE, watermarks=("at 12 seconds",), late_ms=1000)
+    begin_generation(found.files, journal, version(found.files, watermarks=("other",)))
+    begin_generation(found.files, journal, version(found.files, watermarks=("at 12 seconds",)))
+    assert (found.offsets(8).watermark_ms, found.watermark_after(8)) == (1000, 1500)
+
+
 def journal_in(found: Checkpoint) -> Journal:
     journal = read_journal(found.files)
     assert journal is not None

@@ -386,6 +386,17 @@ def test_reseeded_logs(tmp_path: Path) -> None:
     assert not found.files.is_folder("state")
 
 
+@pytest.mark.parametrize("policy", ["Reseed", "Continue"])
+def test_what_is_late_after_a_drain_is_what_was_late_before_it(tmp_path: Path, policy: str) -> None:
+    """Spark drops what is older than the watermark of the batch before, and emits what the new one has passed."""
+    found = checkpoint(files_in(tmp_path), 7, 7)
+    journal = dataclasses.replace(JOURNAL, checkpoint_policy=policy, first_batch_id=9, late_ms=1000)
+    copy_to_work(found.files, journal)
+    found.files.write(f"{JOURNAL.work}/commits/8", COMMIT)
+    seed(found.files, journal)
+    assert (found.offsets(8).watermark_ms, found.watermark_after(8)) == (1000, 1500)
+
+
 def test_continued_logs(tmp_path: Path) -> None:
     found = checkpoint(files_in(tmp_path), 7, 7)
     found.files.merge("state", f"{JOURNAL.work}/state")
