@@ -4,7 +4,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 VENV_PYTHON = .venv/bin/python
-WORKERS = 2
+WORKERS = 3
 
 .PHONY: help setup test soak lint demo lock clean
 

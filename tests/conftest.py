@@ -15,18 +15,20 @@ pytest_plugins = ["tests.support.apiserver"]
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machine")
 
-# Cheap first: a wrong message format shows in seconds, not after the cluster is up. Then what has to stay together, because it shares a JVM
-# or a cluster; last, for whichever worker is free, drivers of their own.
-_ORDER = ("", "agent", "semantics", "s3", "gcs", "kubernetes", "drivers")
+# The operator's tests, which mostly wait, have a worker of their own for as long as they take. Beside them what is cheap comes first: a
+# wrong message format shows in seconds. Then what has to stay together, because it shares a JVM or a cluster; last, for whichever worker
+# is free, drivers of their own.
+_ORDER = ("operator", "", "agent", "semantics", "kubernetes", "s3", "gcs", "drivers")
 
 
 def _part(item: pytest.Item) -> str:
+    folder = item.path.relative_to(item.config.rootpath).parts[1]
     if item.get_closest_marker("apiserver") or item.get_closest_marker("cluster"):
-        return "kubernetes"
+        return "operator" if folder == "operator" else "kubernetes"
     if not item.get_closest_marker("spark"):
         return ""
     shared = {"session", "spark"}.intersection(getattr(item, "fixturenames", ()))
-    return item.path.relative_to(item.config.rootpath).parts[1] if shared else "drivers"
+    return folder if shared else "drivers"
 
 
 def _leave_matrices_to_soak(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -10,18 +10,20 @@ from pathlib import Path
 import pyspark
 
 from devcluster.locks import only_one
+from tools import java_home
 
-__all__ = ["CALM_CONFS", "QUICK", "is_archived", "make_archive", "options", "submit_arguments"]
+__all__ = ["CALM_CONFS", "QUICK", "QUICK_CONFS", "environment", "is_archived", "make_archive", "submit_arguments"]
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
-"""Good code is not worth its compilation in a JVM that lives for seconds; and Hadoop runs chmod for each file that it writes, which Java
-would do by way of a program of its own."""
+QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
+"""Good code is not worth its compilation in a JVM that lives for seconds, but the room for it is Java's usual one: a JVM that many tests
+share fills the small one, and compiles again and again. And Hadoop runs chmod for each file that it writes, which Java would do by way of
+a program of its own."""
 
-_QUICK_CONFS = {
+QUICK_CONFS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""The same of code that Spark would generate: for suites that ask what a drain does, not what an operator computes."""
+"""The same of code that Spark would generate for each query of a few rows. On a cluster Spark is as it is by itself."""
 
 CALM_CONFS = {"spark.sql.streaming.pollingDelay": "100ms"}
 """A query that waits for data looks for it a hundred times a second, for which a few of them take all of a small machine."""
@@ -56,13 +58,17 @@ def make_archive() -> None:
                 part.rename(_ARCHIVE)
 
 
+def environment(*, installed: bool = True) -> dict[str, str]:
+    """Return what makes a process start Spark with a quick Java, for Spark as it is installed here or for another one."""
+    return {"JDK_JAVA_OPTIONS": _options() if installed else QUICK, **java_home.environment()}
+
+
 @cache
-def options() -> str:
-    """Return the value of ``JDK_JAVA_OPTIONS``."""
+def _options() -> str:
     return f"{QUICK} -XX:SharedArchiveFile={_ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off" if is_archived() else QUICK
 
 
 def submit_arguments(jars: Sequence[str] = ()) -> str:
     """Return the value of ``PYSPARK_SUBMIT_ARGS`` for quick short lives, with further jars for Spark."""
-    confs = [f"--conf {name}={value}" for name, value in (_QUICK_CONFS | CALM_CONFS).items()]
+    confs = [f"--conf {name}={value}" for name, value in (QUICK_CONFS | CALM_CONFS).items()]
     return " ".join([*confs, *([f"--jars {','.join(jars)}"] if jars else []), "pyspark-shell"])

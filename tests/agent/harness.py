@@ -194,6 +194,7 @@ class Driver:
             "spark.sparkdrain.leaseSeconds": "1",
             "spark.sparkdrain.startSeconds": "3",
             **spark_java.CALM_CONFS,
+            **spark_java.QUICK_CONFS,
             **(confs or {}),
         }
         conf = [f"--conf {name}={value}" for name, value in settings.items()]
@@ -215,7 +216,7 @@ class Driver:
                     "PYSPARK_PYTHON": sys.executable,
                     "PYSPARK_DRIVER_PYTHON": sys.executable,
                     "SPARK_LOCAL_IP": "127.0.0.1",
-                    "JDK_JAVA_OPTIONS": spark_java.options(),
+                    **spark_java.environment(),
                     "PYSPARK_SUBMIT_ARGS": " ".join([*conf, "pyspark-shell"]),
                 },
             )

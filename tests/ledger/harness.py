@@ -86,9 +86,9 @@ class Spark:
         """Return what its process needs."""
         if self.packages is None:
             confs = " ".join(f"--conf {name}={value}" for name, value in self.confs)
-            return {"JDK_JAVA_OPTIONS": spark_java.options(), "PYSPARK_SUBMIT_ARGS": f"{confs} {spark_java.submit_arguments(self.jars)}"}
+            return {**spark_java.environment(), "PYSPARK_SUBMIT_ARGS": f"{confs} {spark_java.submit_arguments(self.jars)}"}
         submit = {"PYSPARK_SUBMIT_ARGS": spark_java.submit_arguments(self.jars)} if self.jars else {}
-        return {"JDK_JAVA_OPTIONS": spark_java.QUICK, "PYTHONPATH": str(self.packages), **submit}
+        return {**spark_java.environment(installed=False), "PYTHONPATH": str(self.packages), **submit}
 
 
 @dataclass(frozen=True)

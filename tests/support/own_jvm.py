@@ -24,6 +24,7 @@ _SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     **spark_java.CALM_CONFS,
+    **spark_java.QUICK_CONFS,
     "spark.sparkdrain.startSeconds": "3",  # threads of tests do not await what they start
 }
 
@@ -73,7 +74,8 @@ def own_jvm(scratch: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("JDK_JAVA_OPTIONS", spark_java.options())
+        for name, value in spark_java.environment().items():
+            patch.setenv(name, value)
         patch.setenv("SPARK_LOCAL_DIRS", str(scratch))
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))  # workers import the tests' functions
         try:

@@ -158,14 +158,16 @@ class ProcessNodes:
         home = Path(pyspark.__file__).parent
         # As the driver's: Java's archive of classes is for that class path only.
         (first,) = home.glob("jars/slf4j-api-*.jar")
-        command = ["java", *options, f"-Xmx{environment['SPARK_EXECUTOR_MEMORY']}", "-cp", f"{home}/conf:{first}:{home}/jars/*"]
+        java = spark_java.environment()
+        command = [f"{java['JAVA_HOME']}/bin/java", *options, f"-Xmx{environment['SPARK_EXECUTOR_MEMORY']}"]
+        command += ["-cp", f"{home}/conf:{first}:{home}/jars/*"]
         command += ["org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"]
         command += ["--driver-url", environment["SPARK_DRIVER_URL"], "--executor-id", environment["SPARK_EXECUTOR_ID"]]
         command += ["--cores", environment["SPARK_EXECUTOR_CORES"], "--app-id", environment["SPARK_APPLICATION_ID"]]
         command += ["--hostname", node.address, "--resourceProfileId", environment["SPARK_RESOURCE_PROFILE_ID"]]
         command += ["--podName", environment["SPARK_EXECUTOR_POD_NAME"]]
         with (self._logs / f"{pod['metadata']['name']}.log").open("wb") as log:
-            own = {"SPARK_LOCAL_IP": node.address, "SPARK_LOCAL_DIRS": str(self._logs), "JDK_JAVA_OPTIONS": spark_java.options()}
+            own = java | {"SPARK_LOCAL_IP": node.address, "SPARK_LOCAL_DIRS": str(self._logs)}
             return subprocess.Popen(command, env=os.environ | environment | own, stdout=log, stderr=log, start_new_session=True)
 
     def _report(self, pod: dict[str, Any], node: ProcessNode, phase: str, state: dict[str, Any]) -> None:

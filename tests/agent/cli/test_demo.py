@@ -18,7 +18,7 @@ from tools import spark_java
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "TMPDIR": str(folder), "JDK_JAVA_OPTIONS": spark_java.options()}
+    return {**os.environ, **spark_java.environment(), "TMPDIR": str(folder)}
 
 
 @pytest.mark.spark
