@@ -38,7 +38,7 @@ class Folder:
         self.check_before_change = nothing
         self.renames_atomically = not objects
         self.takes_by_moving = takes_by_moving
-        self.compares = False
+        self.compares = self.spark_hides_failures = False
         self.changes_left: Iterator[int] | None = None
 
     def _change(self) -> None:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from spark_drain_agent.checkpoint.fence import fence, held, set_fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.flush import LaunchOnce, archive_running_flush, copy_to_work, flush, flush_committed, log_flush
+from spark_drain_agent.checkpoint.flush import (
+    LaunchOnce,
+    archive_running_flush,
+    check_state,
+    copy_to_work,
+    flush,
+    flush_committed,
+    log_flush,
+)
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.checkpoint.seed import lift_fence, prune_archives, seed
@@ -124,7 +132,10 @@ def _flush(files: CheckpointFiles, journal: Journal, application: Application, *
         work = copy_to_work(files, journal) if journal.copies else Checkpoint(files, journal.work)
         if journal.flushes:
             journal = log_flush(files, journal, work)
-    if not journal.flushes or (not begun and flush_committed(files, journal)):
+    if not journal.flushes:
+        return ()
+    if not begun and flush_committed(files, journal):
+        check_state(files, journal)
         return ()
     application.check_version(journal)
     return flush(files, journal, application.launch_once, planned=begun)

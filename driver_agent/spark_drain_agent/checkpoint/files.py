@@ -32,6 +32,8 @@ _COPIED_BYTES = 64 << 20
 _MOST = 2
 _LOCAL = "file"
 _PERMITTED = "does the driver have permission to write there?"
+_MANAGER_CONF = "spark.sql.streaming.checkpointFileManagerClass"
+_HIDES_FAILURES = ".AbortableStreamBasedCheckpointFileManager"
 _HDFS_CLOSE = "dfs.client.block.write.locateFollowingBlock"
 """An HDFS client that closes a file asks again until its last block is known to the name node, each time after twice the time."""
 
@@ -110,6 +112,11 @@ class CheckpointFiles:
     def renames_atomically(self) -> bool:
         """Whether a folder is renamed as a whole or not at all."""
         return self._objects is None
+
+    @property
+    def spark_hides_failures(self) -> bool:
+        """Whether Spark, where it writes here, logs that a write has failed and goes on, as one of its file managers does."""
+        return self._internals.session_conf(_MANAGER_CONF).endswith(_HIDES_FAILURES)
 
     @property
     def obstacle_to_replacing(self) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry
-from spark_drain_agent.checkpoint.state_files import needed_state
+from spark_drain_agent.checkpoint.state_files import lacking, needed_state
 from spark_drain_agent.clock import wall
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.live_query import state_rows
@@ -21,6 +21,7 @@ __all__ = [
     "FlushError",
     "archive_beside_flush",
     "archive_running_flush",
+    "check_state",
     "copy_to_work",
     "flush",
     "flush_committed",
@@ -163,6 +164,25 @@ def _flush_entry(work: Checkpoint, journal: Journal) -> OffsetEntry:
     return last.at(END_OF_TIME_MS, END_OF_TIMERS_MS if journal.processing_time else now_ms)
 
 
+def check_state(files: CheckpointFiles, journal: Journal) -> None:
+    """Take the flush's commit back where a part of the state that goes on was not written, which one of Spark's file managers hides.
+
+    Raises
+    ------
+    FlushError
+        It was not; the batch is executed again by the next try.
+    """
+    work, batch_id = Checkpoint(files, journal.work), journal.flush_batch_id
+    if journal.checkpoint_policy != "Continue" or not files.spark_hides_failures:
+        return
+    folders = lacking(files.below(work.name("state")), batch_id + 1)
+    if folders:
+        files.delete(work.name(f"commits/{batch_id}"))
+        raise FlushError(
+            f"the state after batch {batch_id} was not written to {files.uri(folders[0])}: Spark's log says why (Error closing)"
+        )
+
+
 def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, planned: bool = False) -> tuple[int, ...]:
     """Run the planned flush batch.
 
@@ -194,6 +214,7 @@ def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, 
     query = _run_once(launch_once, work)
     if work.newest_commit != journal.flush_batch_id:
         raise FlushError(f"batch {journal.flush_batch_id} ended without a commit in {files.uri(work.name('commits'))}")
+    check_state(files, journal)
     reached("flush-committed")
     return state_rows(query)
 

@@ -8,7 +8,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterable
 
-__all__ = ["is_table", "needed_state", "tables_named_in"]
+__all__ = ["is_table", "lacking", "needed_state", "tables_named_in"]
 
 _VERSION = re.compile(r"(?P<version>\d+)(?P<unique>_[0-9a-f-]+)*\.(?P<kind>delta|snapshot|changelog|zip)$")
 _TABLE = re.compile(r"(^|/)(SSTs|logs)/[^/]+$")
@@ -45,6 +45,15 @@ def _needed(names: list[str], version: int) -> list[str]:
     first = max((number for name, number in until.items() if versioned[name]["kind"] in _WHOLE), default=0)
     whole = [name for name, number in until.items() if number == first and versioned[name]["kind"] in _WHOLE]
     return [*of_others, *whole, *(name for name, number in until.items() if number > first)]
+
+
+def lacking(names: Iterable[str], version: int) -> list[str]:
+    """Return the folders that have files of the version before, of which each batch writes the next one, and none of a version."""
+    folders: dict[int, set[str]] = defaultdict(set)
+    for name in names:
+        if (found := _VERSION.search(name)) is not None:
+            folders[int(found["version"])].add(name.rpartition("/")[0])
+    return sorted(folders[version - 1] - folders[version])
 
 
 def is_table(name: str) -> bool:

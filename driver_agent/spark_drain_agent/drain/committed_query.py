@@ -273,9 +273,10 @@ class CommittedQuery:
         return _Ended(flushed, newest, tried)
 
     def _flushes_in_place(self, live: LiveQuery) -> bool:
-        if not self._planned().flushes or not live.thread_alive:
+        plan = self._planned()
+        if not plan.flushes or not live.thread_alive:
             return False
-        obstacle = running_flush_obstacle(self._tracked.running_flush_facts(self._options))
+        obstacle = running_flush_obstacle(self._tracked.running_flush_facts(self._options, plan.checkpoint_policy))
         if obstacle:
             LOG.info("drain %s: %s is flushed on a work copy, since %s", self._drain_id, self.label, obstacle)
         return not obstacle

@@ -58,6 +58,8 @@ class RunningFlushFacts:
         Whether the query has planned a batch since it was started.
     retained
         Of how many batches Spark keeps the state.
+    state_unsure
+        Whether the state after the flush is needed, and Spark would not tell that the store has refused a part of it.
     """
 
     setting: str
@@ -69,6 +71,7 @@ class RunningFlushFacts:
     processing_time: bool
     planned_a_batch: bool
     retained: int
+    state_unsure: bool
 
 
 def running_flush_obstacle(facts: RunningFlushFacts) -> str:
@@ -89,6 +92,8 @@ def running_flush_obstacle(facts: RunningFlushFacts) -> str:
         return "it has run no batch since it was started"
     if facts.retained < 2:
         return f"{RETAINED} is {facts.retained}, so that the state before the flush would go with its commit"
+    if facts.state_unsure:
+        return "Spark's file manager does not tell whether the state that goes on was written"
     wait_ms = facts.interval_ms - facts.now_ms % facts.interval_ms if facts.interval_ms else 0
     # A query asleep between triggers cannot be woken without ending it; the work copy costs less than a second.
     return f"its next trigger is {wait_ms} ms away" if wait_ms > _LONGEST_WAIT_MS else ""

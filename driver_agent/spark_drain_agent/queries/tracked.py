@@ -280,7 +280,7 @@ class TrackedQuery:
         """Whether an operator has timers that follow the clock."""
         return any(operator.processing_time for operator in self.operators)
 
-    def running_flush_facts(self, options: DrainOptions) -> RunningFlushFacts:
+    def running_flush_facts(self, options: DrainOptions, policy: str) -> RunningFlushFacts:
         """Return what decides whether the running query can flush itself."""
         return RunningFlushFacts(
             setting=self.internals.session_conf(FLUSH_CONF, "Auto"),
@@ -292,6 +292,7 @@ class TrackedQuery:
             processing_time=self.processing_time,
             planned_a_batch=self.live.planned_a_batch,
             retained=int(self.internals.session_conf(RETAINED, "100")),
+            state_unsure=policy == "Continue" and self.checkpoint_files().spark_hides_failures,
         )
 
     def state_rows(self) -> tuple[int, ...]:

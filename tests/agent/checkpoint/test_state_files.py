@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from spark_drain_agent.checkpoint.state_files import needed_state
+from spark_drain_agent.checkpoint.state_files import lacking, needed_state
 
 UNIQUE = ["0/1/6_a1.zip", "0/1/7_b2.zip", "0/1/8_c3_b2.changelog"]
 RIGHT = ["0/0/right/2.delta", "0/0/right/3.delta"]
@@ -30,3 +30,16 @@ DELTAS = [f"0/1/{version}.delta" for version in range(1, 10)]
 )
 def test_needed(names: list[str], version: int, needed: list[str]) -> None:
     assert needed_state(names, version) == sorted(needed)
+
+
+@pytest.mark.parametrize(
+    ("names", "folders"),
+    [
+        (["0/0/7.delta", "0/0/8.delta", "0/1/7.delta", "0/1/8.delta"], []),
+        (["0/0/7.delta", "0/0/8.delta", "0/1/7.delta", "1/0/left/7.snapshot"], ["0/1", "1/0/left"]),
+        (["0/0/7_a.changelog", "0/0/8_a_b.zip", "0/1/7_c.zip", "0/1/SSTs/8.sst"], ["0/1"]),
+        (["0/0/1.delta", "0/_metadata/metadata", "0/1/8.delta"], []),
+    ],
+)
+def test_folders_without_a_version(names: list[str], folders: list[str]) -> None:
+    assert lacking(names, 8) == folders

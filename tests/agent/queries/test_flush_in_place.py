@@ -28,6 +28,7 @@ READY = RunningFlushFacts(
     processing_time=False,
     planned_a_batch=True,
     retained=100,
+    state_unsure=False,
 )
 
 
@@ -44,6 +45,7 @@ READY = RunningFlushFacts(
         ({"planned_a_batch": False}, "no batch since"),
         ({"retained": 1}, "minBatchesToRetain is 1"),
         ({"retained": 2}, ""),
+        ({"state_unsure": True}, "does not tell"),
         ({"interval_ms": 500}, ""),
         ({"interval_ms": 10_000, "now_ms": 1_700_000_009_000}, ""),
         ({"interval_ms": 10_000, "now_ms": 1_700_000_008_999}, "1001 ms away"),
