@@ -220,7 +220,8 @@ def test_an_interrupted_up_is_gone_on_with(cluster: Cluster) -> None:
     """Each next one meets what the one before had begun, and is let go further."""
     cluster.down()
     for seconds in (0.2, 0.6, 1.5, 3.0):
-        command = [sys.executable, "-m", "devcluster", "up", "--name", NAME, "--provider", "embedded"]
+        interruptible = ("env", "--default-signal=INT")
+        command = [*interruptible, sys.executable, "-m", "devcluster", "up", "--name", NAME, "--provider", "embedded"]
         up = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         time.sleep(seconds)
         up.send_signal(signal.SIGINT)

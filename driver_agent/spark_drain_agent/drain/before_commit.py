@@ -101,6 +101,9 @@ class BeforeCommit:
             try:
                 with self._reporter.timed("plan"):
                     self._wait_until_in_place()
+                    if options.queries is not None:  # one of them may be between its end and its next start
+                        self._let_restart()
+                        self._wait_for_starts()
                     self._plan(options)
                 self._wait_for_approval(options)
                 if options.mode == "CatchUp" and not caught_up:

@@ -24,13 +24,13 @@ _LONGEST_NAME = 200
 
 
 def below(path: str, folders: Sequence[str]) -> bool:
-    """Return whether a qualified path is one of the folders or lies in one.
+    """Return whether a qualified path lies in one of the folders; it is not one of them, as a drain first tries a format beside it.
 
     A path with ``..`` in it lies nowhere: filesystems differ in what they make of it.
     """
     if ".." in path.split("/"):
         return False
-    return any(f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/") for folder in folders)
+    return any(path.rstrip("/").startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
 def query_folder(root: str, query_name: str, query_id: str) -> str:
@@ -87,7 +87,7 @@ def check_outputs(options: DrainOptions, internals: SparkInternals) -> None:
                 f"{name} {path} is not below {f'any of {setting}' if allowed else 'an allowed path'}, and a drain writes with the driver's "
                 f"credentials: start the application with {ALLOWED_PATHS} set to a folder above it",
             )
-        if any(below(path, [other]) for key, other in paths.items() if key != name):
+        if any(path == other or below(path, [other]) for key, other in paths.items() if key != name):
             raise PlanRejectedError(
                 reasons.PATH_NOT_ALLOWED, f"{' and '.join(paths)} must not contain each other: {' and '.join(paths.values())}"
             )

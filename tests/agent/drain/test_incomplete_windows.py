@@ -138,7 +138,8 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
         ({"path": "{base}/allowed/../secret"}, "PathNotAllowed", "is not below"),
         ({"path": "{base}/allowed-too"}, "PathNotAllowed", "start the application with spark.sparkdrain.allowedPaths"),
         ({"path": "nowhere://bucket/a"}, "PathNotAllowed", "on no filesystem that the driver can reach"),
-        ({"path": "{base}/allowed"}, "PathExists", "exists already: name a folder that does not"),
+        ({"path": "{base}/allowed"}, "PathNotAllowed", "is not below any of"),
+        ({"path": "{base}/allowed/there"}, "PathExists", "exists already: name a folder that does not"),
         (
             {"format": "parquette"},
             "UnsupportedOption",
@@ -149,7 +150,7 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
     ids=lambda value: next(iter(value.values())) if isinstance(value, dict) else "",
 )
 def test_refused_before_anything_is_touched(warm: Warm, base: Path, options: dict[str, str], reason: str, words: str) -> None:
-    (base / "allowed").mkdir(exist_ok=True)
+    (base / "allowed/there").mkdir(exist_ok=True, parents=True)
     Feed(base / "input")
     query = windows(warm, base, "refused")
     asked = side_output(base, "refused")
@@ -160,6 +161,7 @@ def test_refused_before_anything_is_touched(warm: Warm, base: Path, options: dic
     assert words in found[1]
     assert query.isActive
     assert not list((base / "allowed").glob("refused*"))
+    assert not list(base.glob("*.trial-*"))
 
 
 def test_a_format_that_refuses_the_columns_together_is_refused_too(warm: Warm, base: Path) -> None:

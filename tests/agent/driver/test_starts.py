@@ -164,6 +164,20 @@ def test_a_query_that_the_application_restarts_while_it_catches_up(warm: Warm, t
     assert ids_in(tmp_path / "out/restarted") == exactly(feed.ids)
 
 
+def test_a_query_that_is_named_between_its_end_and_its_next_start(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    first, other = start(warm.session, tmp_path, "restarted"), start(warm.session, tmp_path, "other")
+    for query in (first, other):
+        query.processAllAvailable()
+    first.stop()
+    with warm.requested(queries="restarted", afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Acknowledged")
+        time.sleep(1)
+        again = Started(lambda: start(warm.session, tmp_path, "restarted"))
+        assert names(warm.drains.reaches(asked, "Drained")) == {"restarted"}
+        again.result()
+    assert ids_in(tmp_path / "out/restarted") == exactly(feed.ids)
+
+
 def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
     began, linger = lingering(stopping)
     blocked, other = start(warm.session, tmp_path, "blocked", linger), start(warm.session, tmp_path, "other")

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from spark_drain_agent.planning.output_paths import check_names, query_folder
+from spark_drain_agent.planning.output_paths import below, check_names, query_folder
 from spark_drain_agent.planning.plan import PlanRejectedError
 from spark_drain_store import DrainOptions
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("file:/out/a", True),
+        ("file:/out/a/b", True),
+        ("file:/out", False),
+        ("file:/out/", False),
+        ("file:/out-too", False),
+        ("file:/out/../secret", False),
+        ("s3a://out/a", False),
+        ("s3a://bucket", False),
+        ("s3a://bucket/a", True),
+    ],
+)
+def test_a_path_is_in_an_allowed_folder_and_not_that_folder(path: str, allowed: bool) -> None:
+    assert below(path, ["file:/out", "s3a://bucket/"]) is allowed
 
 
 @pytest.mark.parametrize(

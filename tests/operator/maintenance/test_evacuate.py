@@ -29,7 +29,8 @@ pytestmark = pytest.mark.apiserver
 
 
 def evacuate(world: World, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "spark_drain_operator", "evacuate", *arguments]
+    interruptible = ("env", "--default-signal=INT")  # what runs in the background of a shell ignores it, and so would the command
+    command = [*interruptible, sys.executable, "-m", "spark_drain_operator", "evacuate", *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env=without_proxy(world.server.environment()) | environment, stdout=pipe, stderr=pipe, text=True)
 
