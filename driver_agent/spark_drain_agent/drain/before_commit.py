@@ -21,6 +21,7 @@ from spark_drain_agent.drain.planned import refuse_confs
 from spark_drain_agent.drain.reporter import Reporter
 from spark_drain_agent.drain.request import Request
 from spark_drain_agent.drain.selection import Selection, StartsInFlightError, check_all_seen, select
+from spark_drain_agent.drain.starts import Starts
 from spark_drain_agent.drain.uncommitted_query import UncommittedQuery
 from spark_drain_agent.durations import START
 from spark_drain_agent.gate import Phase
@@ -30,7 +31,6 @@ from spark_drain_agent.planning.plan import PlanRejectedError, check_options
 from spark_drain_agent.planning.query_graph import CycleError, UnknownDependencyError
 from spark_drain_agent.queries.catch_up import CatchUp
 from spark_drain_agent.queries.freeze import QueryEndedError
-from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
@@ -38,8 +38,6 @@ from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, c
 __all__ = ["BeforeCommit"]
 
 _SILENT_SECONDS = 10.0
-_RESTART_SECONDS = 2.0
-"""For an application that has stopped a query to start it again."""
 _NO_QUERY = "waits until the application has started a query"
 _NOT_IN_PLACE = (
     "waits until the application has started its queries: until its main thread awaits one, or another thread does so, or any of them, "
@@ -76,9 +74,9 @@ class BeforeCommit:
 
     def __init__(self, host: DrainHost, request: Request, reporter: Reporter, concerns: Callable[[TrackedQuery], bool]) -> None:
         self._host, self._request, self._reporter, self._concerns = host, request, reporter, concerns
+        self._starts = Starts(host, concerns, self._pause)
         self._targets: tuple[UncommittedQuery, ...] = ()
         self._outputs_checked: set[TrackedQuery] = set()
-        self._stopped: set[TrackedQuery] = set()
 
     @property
     def targets(self) -> tuple[TrackedQuery, ...]:
@@ -102,8 +100,8 @@ class BeforeCommit:
                 with self._reporter.timed("plan"):
                     self._wait_until_in_place()
                     if options.queries is not None:  # one of them may be between its end and its next start
-                        self._let_restart()
-                        self._wait_for_starts()
+                        self._starts.let_restart()
+                        self._starts.wait()
                     self._plan(options)
                 self._wait_for_approval(options)
                 if options.mode == "CatchUp" and not caught_up:
@@ -183,7 +181,7 @@ class BeforeCommit:
             try:
                 return select(self._host, options)
             except StartsInFlightError:
-                self._wait_for_starts()
+                self._starts.wait()
 
     def _wait_for_approval(self, options: DrainOptions) -> None:
         if options.execution == "PlanOnly":
@@ -215,7 +213,7 @@ class BeforeCommit:
                     self._check_replaceable(options)
                     begun.update(target.tracked for target in fresh)
                     if any(target.stopped for target in self._targets):
-                        self._let_restart()
+                        self._starts.let_restart()
                         self._plan(options)
         except (PlanRejectedError, QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
             raise _explained(error) from error
@@ -231,15 +229,15 @@ class BeforeCommit:
         try:
             while True:
                 self._request.keep_waiting()
-                self._let_restart()
-                known = self._known()
+                self._starts.let_restart()
+                known = self._starts.known()
                 with self._reporter.timed("freeze"):
                     planned = self._plan(options)  # queries may have come and gone while approval was awaited, and come and go still
                     settled = self._freeze(planned, thaw=not called_back)
                 if not settled:
                     self._check_replaceable(options)
                     continue
-                if self._known() != known and not called_back:
+                if self._starts.known() != known and not called_back:
                     continue  # what was started meanwhile may run long, and until then the others read on
                 reached("settled")
                 if not called_back:  # what a callback starts is frozen as well, and it is not called for that again
@@ -249,11 +247,11 @@ class BeforeCommit:
                 executors = dict(self._host.internals.executors())
                 look_again(self._host.channel, self._request, self._keep_waiting)
                 self._look_again_for_unseen(options)
-                if not any(target.stopped for target in self._targets) and gate.hold(lambda known=known: self._known() == known):  # type: ignore[misc]
+                if not any(target.stopped for target in self._targets) and gate.hold(lambda known=known: self._starts.known() == known):  # type: ignore[misc]
                     break
                 if gate.leaving:
                     self._wait_for_the_end()
-                self._wait_for_starts()
+                self._starts.wait()
         except BaseException as error:
             self._thaw(self._targets)
             self._targets = ()
@@ -267,25 +265,6 @@ class BeforeCommit:
             executors=executors,
             left_alone=planned.selection.left_alone,
         )
-
-    def _let_restart(self) -> None:
-        """Give an application time to start again what it has stopped: a program that restarts its queries has not left them behind.
-
-        It may start them one after the other, so each start gives it that time anew for those that are left.
-        """
-        awaited = self._stopped_by_application() - self._stopped
-        self._stopped |= awaited
-        while awaited:
-            until = monotonic() + _RESTART_SECONDS
-            while (left := awaited & self._stopped_by_application()) == awaited and monotonic() < until:
-                self._pause()
-            if left == awaited:
-                return
-            awaited = left
-
-    def _stopped_by_application(self) -> set[TrackedQuery]:
-        """Return the queries that the application has stopped, and not started again."""
-        return {item for item in self._known() if item.standing() is Standing.STOPPED and not self._host.held.ended(item)}
 
     def _look_again_for_unseen(self, options: DrainOptions) -> None:
         """Refuse what was started out of the agent's sight while the others were frozen."""
@@ -302,22 +281,6 @@ class BeforeCommit:
         self._reporter.change(message=_LEAVING)
         while True:
             self._pause()
-
-    def _known(self) -> tuple[TrackedQuery, ...]:
-        return tuple(item for item in self._host.registry.all() if self._concerns(item))
-
-    def _wait_for_starts(self) -> None:
-        """Let the starts in flight come to their ends: what they start has to be planned too."""
-        gate = self._host.gate
-        awaited = [item for item in gate.starts_in_flight() if self._concerns(item)]
-        try:
-            while any(item in awaited for item in gate.starts_in_flight()):
-                self._pause()
-        except DrainEndedError as ended:
-            if ended.reason != reasons.DEADLINE_EXCEEDED:
-                raise
-            starting = ", ".join(item.label for item in awaited)
-            raise DrainEndedError(ended.state, ended.reason, f"{ended}; still being started: {starting}", ended.withdrawal) from ended
 
     def _check_replaceable(self, options: DrainOptions) -> None:
         """Go on without a query that the application stops meanwhile, unless it was asked for by name."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from unittest.mock import Mock
 
 import pytest
-from spark_drain_agent.drain import before_commit
-from spark_drain_agent.drain.before_commit import BeforeCommit
+from spark_drain_agent.drain import starts
+from spark_drain_agent.drain.starts import Starts
 from spark_drain_agent.queries.standing import Standing
 
 
@@ -19,8 +19,8 @@ class Application:
         self._stopped = [Mock(**{"standing.return_value": Standing.STOPPED}) for _ in restarts]
         self._again = [Mock(**{"standing.return_value": Standing.RUNS}) for _ in restarts]
 
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
+    def pause(self) -> None:
+        self.now += 0.05
 
     def queries(self) -> tuple[Mock, ...]:
         runs = [at is not None and at <= self.now for at in self._restarts]
@@ -40,11 +40,10 @@ class Application:
 def test_how_long_a_restart_is_waited_for(monkeypatch: pytest.MonkeyPatch, restarts: tuple[float | None, ...], waited: float) -> None:
     """A program that stops all of its queries, as for fresh static data, starts them one by one."""
     application = Application(*restarts)
-    monkeypatch.setattr(before_commit, "time", application)
-    monkeypatch.setattr(before_commit, "monotonic", lambda: application.now)
+    monkeypatch.setattr(starts, "monotonic", lambda: application.now)
     host = Mock(**{"registry.all": application.queries, "held.ended.return_value": False})
-    drain = BeforeCommit(host, Mock(), Mock(), lambda _: True)
-    drain._let_restart()
+    of_drain = Starts(host, lambda _: True, application.pause)
+    of_drain.let_restart()
     first = application.now
-    drain._let_restart()
+    of_drain.let_restart()
     assert (first, application.now) == pytest.approx((waited, waited), abs=0.15)  # what was waited for once is not waited for again

@@ -1,0 +1,72 @@
+"""Before a drain decides: starts in flight come to their ends, and a query that was just stopped may be started again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spark_drain_store import reasons
+
+from spark_drain_agent.clock import monotonic
+from spark_drain_agent.drain.ended import DrainEndedError
+from spark_drain_agent.drain.host import DrainHost
+from spark_drain_agent.queries.standing import Standing
+from spark_drain_agent.queries.tracked import TrackedQuery
+
+__all__ = ["Starts"]
+
+_RESTART_SECONDS = 2.0
+"""For an application that has stopped a query to start it again."""
+
+
+class Starts:
+    """What the application starts while a drain can still be given up.
+
+    Parameters
+    ----------
+    host
+        The agent.
+    concerns
+        Tells of a query whether it belongs to the drain.
+    pause
+        Waits for a moment; raises `DrainEndedError` where the drain is not to go on.
+    """
+
+    def __init__(self, host: DrainHost, concerns: Callable[[TrackedQuery], bool], pause: Callable[[], None]) -> None:
+        self._host, self._concerns, self._pause = host, concerns, pause
+        self._stopped: set[TrackedQuery] = set()
+
+    def known(self) -> tuple[TrackedQuery, ...]:
+        """Return the queries that belong to the drain, by the order of their start."""
+        return tuple(item for item in self._host.registry.all() if self._concerns(item))
+
+    def let_restart(self) -> None:
+        """Give an application time to start again what it has stopped: a program that restarts its queries has not left them behind.
+
+        It may start them one after the other, so each start gives it that time anew for those that are left.
+        """
+        awaited = self._stopped_by_application() - self._stopped
+        self._stopped |= awaited
+        while awaited:
+            until = monotonic() + _RESTART_SECONDS
+            while (left := awaited & self._stopped_by_application()) == awaited and monotonic() < until:
+                self._pause()
+            if left == awaited:
+                return
+            awaited = left
+
+    def _stopped_by_application(self) -> set[TrackedQuery]:
+        """Return the queries that the application has stopped, and not started again."""
+        return {item for item in self.known() if item.standing() is Standing.STOPPED and not self._host.held.ended(item)}
+
+    def wait(self) -> None:
+        """Let the starts in flight come to their ends: what they start has to be planned too."""
+        gate = self._host.gate
+        awaited = [item for item in gate.starts_in_flight() if self._concerns(item)]
+        try:
+            while any(item in awaited for item in gate.starts_in_flight()):
+                self._pause()
+        except DrainEndedError as ended:
+            if ended.reason != reasons.DEADLINE_EXCEEDED:
+                raise
+            starting = ", ".join(item.label for item in awaited)
+            raise DrainEndedError(ended.state, ended.reason, f"{ended}; still being started: {starting}", ended.withdrawal) from ended
