@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession
 from spark_drain_agent.checkpoint import lease
 from spark_drain_agent.spark_internals.errors import JavaError
@@ -71,6 +73,21 @@ def test_a_store_that_compares_nothing_is_refused_by_name(application: Begin, sp
     finally:
         for name in confs:
             hadoop.unset(name)
+
+
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+def test_no_exception_is_translated(
+    flush: str, application: Begin, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That a file is not there is an answer like another one: by PySpark's translation it takes as long as ten."""
+    Setting(flush, "Reseed").apply(spark)
+    events, translated = Input(spark, tmp_path / "events"), Mock(wraps=captured.convert_exception)
+    events.add(FIRST)
+    app = application()
+    read_all(app.start(counted(events), Batches()))
+    monkeypatch.setattr(captured, "convert_exception", translated)
+    app.drain()
+    assert translated.call_count == 0
 
 
 @pytest.fixture

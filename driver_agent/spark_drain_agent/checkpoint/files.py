@@ -15,9 +15,10 @@ from spark_drain_agent.checkpoint.gcs import GcsStore
 from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore, bytes_of, text_of
 from spark_drain_agent.checkpoint.s3a import S3AStore
 from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, rename_atomically
+from spark_drain_agent.spark_internals.calls import attempt
 from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
 from spark_drain_agent.spark_internals.filesystems import GCS, S3A, Filesystem, filesystems_of
-from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.session import SparkInternals, elements
 
 __all__ = ["CheckpointFiles", "CheckpointIOError", "CheckpointLeasedError", "nothing"]
 
@@ -150,7 +151,7 @@ class CheckpointFiles:
 
     def _listed(self, folder: str) -> Any:
         try:
-            return self._fs.listStatus(self._path(folder))
+            return attempt(self._fs.listStatus, self._path(folder))
         except JavaError as error:
             if class_of(error) == NO_FILE:
                 return ()
@@ -183,7 +184,7 @@ class CheckpointFiles:
         if len(self._filesystems) > 1:  # a view, of whose items only their text is empty
             return [
                 _Listed(str(item.getPath().toUri().getPath()).removeprefix(root), item.getLen(), item.getModificationTime(), index)
-                for index, item in enumerate(listed)
+                for index, item in enumerate(elements(listed))
             ]
         # As one text: there may be ten thousands, and each question to the JVM takes its time.
         text = str(listed.toString())
@@ -197,7 +198,8 @@ class CheckpointFiles:
 
     def _all_below(self, folder: str) -> Any:
         try:
-            return self._jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(self._fs.listFiles(self._path(folder), True))
+            listed = attempt(self._fs.listFiles, self._path(folder), True)
+            return attempt(self._jvm.org.apache.hadoop.util.functional.RemoteIterators.toList, listed)
         except JavaError as error:
             if class_of(error) == NO_FILE:
                 return None
@@ -381,7 +383,7 @@ class CheckpointFiles:
             self._rename(name, there)
 
     def _rename(self, source: str, target: str) -> None:
-        if not self._fs.rename(self._path(source), self._path(target)):
+        if not attempt(self._fs.rename, self._path(source), self._path(target)):
             raise CheckpointIOError(f"{self.uri(source)} could not be renamed to {self.uri(target)}")
 
     def take(self, source: str, target: str, choose: Callable[[list[str]], list[str]]) -> bool:

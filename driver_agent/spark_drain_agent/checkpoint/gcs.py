@@ -9,6 +9,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 
 from spark_drain_agent.checkpoint.object_store import ObjectStore
+from spark_drain_agent.spark_internals.calls import attempt
 from spark_drain_agent.spark_internals.errors import JavaError, chain_of
 
 __all__ = ["GcsStore"]
@@ -29,7 +30,7 @@ class GcsStore(ObjectStore):
         if before is not None and not self._holds(path, before):  # looked at twice, since a stream that is given up keeps a thread
             return False
         try:
-            stream = self._fs.create(path, before is not None)
+            stream = attempt(self._fs.create, path, before is not None)
             if before is not None and not self._holds(path, before):
                 return False
             self._write(stream, text)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from spark_drain_agent.spark_internals.calls import attempt
 from spark_drain_agent.spark_internals.errors import JavaError, class_of
-from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.session import SparkInternals, elements
 
 __all__ = ["AT_ONCE", "FILE_EXISTS", "NO_FILE", "ObjectStore", "bytes_of", "text_of"]
 
@@ -32,7 +33,7 @@ def bytes_of(jvm: Any, filesystem: Any, path: Any) -> bytes | None:
 def _contents(filesystem: Any, path: Any, read: Callable[[Any], _Contents]) -> _Contents | None:
     while True:
         try:
-            stream = filesystem.open(path)
+            stream = attempt(filesystem.open, path)
         except JavaError as error:
             if class_of(error) == NO_FILE:
                 return None
@@ -90,7 +91,7 @@ class ObjectStore:
         if before is not None and not self._holds(path, before):
             return False
         try:
-            self._write(self._fs.create(path, before is not None), text)
+            self._write(attempt(self._fs.create, path, before is not None), text)
         except JavaError as error:
             if class_of(error) != FILE_EXISTS:
                 raise
@@ -126,7 +127,7 @@ class ObjectStore:
 
     def remove(self, paths: Any) -> None:
         """Remove the objects of a Java list, which are in the checkpoint; nothing happens to those that are not there."""
-        for path in paths:
+        for path in elements(paths):
             self._fs.delete(path, False)
 
     def _create(self, path: Any) -> Any:
@@ -141,4 +142,4 @@ class ObjectStore:
         except BaseException:
             self._give_up(stream)
             raise
-        stream.close()
+        attempt(stream.close)  # this writes the object, or is refused

@@ -11,8 +11,10 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 
 from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore
+from spark_drain_agent.spark_internals.calls import attempt
 from spark_drain_agent.spark_internals.errors import JavaError, class_of
 from spark_drain_agent.spark_internals.filesystems import IF_ABSENT
+from spark_drain_agent.spark_internals.session import elements
 
 __all__ = ["S3AStore"]
 
@@ -67,7 +69,7 @@ class S3AStore(ObjectStore):
         builder = self._fs.createFile(path).overwrite(True)
         builder = builder.must(IF_ABSENT, True) if tag is None else builder.must(_IF_UNCHANGED, tag)
         try:
-            self._write(builder.build(), text)
+            self._write(attempt(builder.build), text)
         except JavaError as error:
             if not _lost_to_another(error):
                 raise
@@ -76,7 +78,7 @@ class S3AStore(ObjectStore):
 
     def _tag(self, path: Any) -> str | None:
         try:
-            return str(self._fs.getFileStatus(path).getETag())
+            return str(attempt(self._fs.getFileStatus, path).getETag())
         except JavaError as error:
             if class_of(error) == NO_FILE:
                 return None
@@ -92,7 +94,7 @@ class S3AStore(ObjectStore):
             size, count = int(bulk.pageSize()), int(paths.size())
             pages = [paths.subList(first, min(first + size, count)) for first in range(0, count, size)]
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                refused = [entry for entries in pool.map(bulk.bulkDelete, pages) for entry in entries]
+                refused = [entry for entries in pool.map(bulk.bulkDelete, pages) for entry in elements(entries)]
         finally:
             bulk.close()
         if refused:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from spark_drain_agent.spark_internals.calls import attempt
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.reflection import private_field
 
@@ -52,7 +53,7 @@ def describe_sink(sink: Any) -> LiveSink:
 
 def described_table(table: Any) -> tuple[str, str]:
     """Return the full name of a DataSource V2 table, and its folder, or "" where it does not tell."""
-    return str(table.name()), str(table.properties().get("location") or "")
+    return str(attempt(table.name)), str(table.properties().get("location") or "")
 
 
 def source_name(source: Any) -> str:

@@ -31,7 +31,7 @@ from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
 from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "pins_threads", "submitted_conf"]
+__all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "elements", "pins_threads", "submitted_conf"]
 
 _VALUE_CONFS = ("spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy", "spark.sql.ansi.enabled")
 """What the same text becomes as a time or a number depends on these."""
@@ -236,7 +236,7 @@ class SparkInternals:
         if java_context is None:
             return ()
         properties = java_context.sc().getLocalProperties()
-        names = _elements(self.jvm.java.util.ArrayList(properties.stringPropertyNames()))
+        names = elements(self.jvm.java.util.ArrayList(properties.stringPropertyNames()))
         return tuple((str(name), str(properties.getProperty(name))) for name in names)
 
     def cloned_session(self, of: Any = None) -> Any:
@@ -359,7 +359,7 @@ class SparkInternals:
 
     def _executions(self) -> list[Any]:
         running = self._jsession.sharedState().activeStreamingQueries().elements()
-        return _elements(self.jvm.java.util.Collections.list(running))
+        return elements(self.jvm.java.util.Collections.list(running))
 
     def started_like(self, captured: CapturedWriter, location: str | None) -> list[StreamingQuery]:
         """Return handles on the queries that run as if a writer had started them, whether or not its start has returned.
@@ -421,7 +421,7 @@ class SparkInternals:
         pinned = self.scala_context.makeRDD(self.scala_seq(rows), tag)
         asked = self.scala_seq([f"reflect('java.lang.System', 'getenv', '{name}')" for name in (_EXECUTOR_ID, _LOG_URL)])
         frame = self._jsession.createDataset(pinned, self.jvm.org.apache.spark.sql.Encoders.STRING()).selectExpr(asked)
-        return {_id_of(row.getString(0), row.getString(1)) for row in _elements(frame.collectAsList())} - {""}
+        return {_id_of(row.getString(0), row.getString(1)) for row in elements(frame.collectAsList())} - {""}
 
     def scala_seq(self, items: Iterable[Any]) -> Any:
         """Return a Scala Seq."""
@@ -437,7 +437,7 @@ class SparkInternals:
         return [(str(item.id()), str(item.hostPort()).rsplit(":", 1)[0]) for item in found if str(item.id()) != "driver"]
 
 
-def _elements(java_list: Any) -> list[Any]:
+def elements(java_list: Any) -> list[Any]:
     """Return what is in a Java list: py4j's iterator ends by an exception of the JVM, which is translated by 65 questions."""
     return [java_list.get(index) for index in range(java_list.size())]
 
