@@ -134,7 +134,7 @@ def main() -> None:
         assert agent is not None
         stack.enter_context(agent.gate.user_waits())  # as main does in awaitTermination
         milestones = Milestones(s3)
-        print("| state | way | drain s | the rest s | requests | the rest |\n|---|---|---|---|---|---|")
+        print("| state | way | drain s | beside s | requests | beside |\n|---|---|---|---|---|---|")
         for provider, class_name in PROVIDERS.items():
             spark.conf.set("spark.sql.streaming.stateStore.providerClass", class_name)
             for way in _FLUSH:

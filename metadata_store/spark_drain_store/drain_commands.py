@@ -82,7 +82,7 @@ def _note_what_stays(channel: Channel) -> None:
         state = "Requested" if report is None else report.state
         print(
             f"note: drain {active.drain_id} has not ended (state {state}) and stays: "
-            "give `drain cleanup` again when `drain show` says that it has; `--all` removes it now",
+            "give `drain cleanup` again when `drain show` says that it has, or end it with `drain withdraw`; `--all` removes it now",
             file=sys.stderr,
         )
 

@@ -19,6 +19,7 @@ from tests.s3.table import check_versions, counted
 from tests.semantics import test_continue
 from tests.semantics.operator_table import FIRST
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
+from tests.support.s3_proxy import Fault
 from tests.support.s3_server import S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -97,9 +98,19 @@ def stream(spark: SparkSession, tmp_path: Path) -> Input:
     return events
 
 
-@pytest.mark.parametrize("conditions", ["ignored", "refused"])
+@pytest.mark.parametrize(
+    ("conditions", "told"),
+    [
+        ("ignored", "the store ignores the condition of a write: an object was replaced that was to be written only where there is none"),
+        (
+            "if-match",
+            "the store ignores the condition of a write: an object was replaced that was to be written only where it is as it was",
+        ),
+        ("refused", "no object can be written only where there is none"),
+    ],
+)
 def test_a_store_whose_writes_have_no_conditions_is_refused_by_name(
-    conditions: str, application: Begin, stream: Input, folder: Path, s3: S3Server
+    conditions: str, told: str, application: Begin, stream: Input, folder: Path, s3: S3Server
 ) -> None:
     """The connector has them: two drivers would both have the lease, or a query would be ended for a drain that cannot begin."""
     lease._comparing.clear()
@@ -110,14 +121,42 @@ def test_a_store_whose_writes_have_no_conditions_is_refused_by_name(
     try:
         with app.asked(DrainState.REJECTED) as report:
             assert report.reason == "UnsupportedCheckpointStore"
-            assert "only where there is none" in report.message
+            assert told in report.message
             assert "use mode 'Stop'" in report.message
+            assert "set fs.s3a.create.conditional.enabled=false and spark.sparkdrain.checkpoint.triedObjectStores=s3a" in report.message
             assert query.isActive
     finally:
         s3.proxy.conditions = ""
     assert not [path for path in (folder / "q/_drain").rglob("*") if path.is_file()]
     with app.asked(DrainState.DRAINED):
         pass
+
+
+@pytest.mark.parametrize("kind", ["PUT", "DELETE"])
+def test_a_missing_permission_is_told_by_name_for_each_checkpoint(
+    kind: str, application: Begin, stream: Input, folder: Path, s3: S3Server
+) -> None:
+    """Rights may be granted for one folder of a bucket and not for another: the first drain of this driver has tried its own."""
+    lease._comparing.clear()
+    app = application()
+    read_all(app.start(counted(stream), Batches()))
+    with app.asked(DrainState.DRAINED):
+        pass
+    queries = [app.start(counted(stream), Batches(), name=name) for name in ("q", "second")]
+    for query in queries:
+        read_all(query)
+    s3.proxy.fault = Fault(kind, "second/_drain/probe", status=403)
+    try:
+        with app.asked(DrainState.FAILED) as report:
+            assert report.reason == "CheckpointUnwritable"
+            assert "the driver lacks a permission that a drain needs; the queries run on: " in report.message
+            assert "grant its credentials reading, writing, listing and deleting there" in report.message
+            assert all(query.isActive for query in queries)
+    finally:
+        s3.proxy.fault = None
+    with app.asked(DrainState.DRAINED):
+        pass
+    assert not (folder / "second/_drain/probe").exists()
 
 
 def test_a_fence_is_refused_by_plain_spark(bucket: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, TRIED_CONF
+from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, TRIED_CONF, store_obstacle
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
+from spark_drain_agent.spark_internals.filesystems import filesystems_of
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import DrainState
 
@@ -60,6 +61,28 @@ def test_refused_by_the_scheme_and_left_alone(store: Callable[[str], str], appli
     assert sorted(path for path in checkpoint.rglob("*") if path.is_file()) == before
     events.add(SECOND)
     read_all(query, len(EVENTS))
+
+
+def test_a_view_that_leads_to_its_own_scheme_comes_to_an_end(spark: SparkSession, tmp_path: Path) -> None:
+    """A mount of `ViewFileSystemOverloadScheme` takes the place of the filesystem that it leads to."""
+    java_context = spark.sparkContext._jsc
+    assert java_context is not None
+    hadoop, view = java_context.hadoopConfiguration(), "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
+    confs = {
+        "fs.file.impl": view,
+        "fs.file.impl.disable.cache": "true",
+        "fs.viewfs.overload.scheme.target.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+        "fs.viewfs.mounttable.default.link./data": f"file:{tmp_path}",
+    }
+    for name, value in confs.items():
+        hadoop.set(name, value)
+    try:
+        (found,) = filesystems_of(SparkInternals(spark), "file:///data")
+    finally:
+        for name in confs:
+            hadoop.unset(name)
+    assert found.implementation == view
+    assert "file (" in store_obstacle([found], "", "")
 
 
 @pytest.mark.parametrize("scheme", ["viewfs", "s3"])

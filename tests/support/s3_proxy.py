@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.support.s3_signing import signed, unchunked
+
 __all__ = ["CHANGES", "READS", "Fault", "Request", "S3Proxy", "s3_proxy"]
 
 CHANGES, READS = "PUT|COPY|DELETE|BULKDELETE", "GET|HEAD|LIST"
@@ -114,7 +116,8 @@ class S3Proxy:
     fault
         What goes wrong, if anything.
     conditions
-        What becomes of headers that make a PUT conditional: "" is what the server does; else they are ``ignored``, or ``refused``.
+        What becomes of headers that make a PUT conditional: "" is what the server does; else they are ``ignored``, or that one which is
+        named is, or they are ``refused``.
     around_change
         Entered before a request that changes the bucket is carried out, and left before the client is told.
     """
@@ -168,7 +171,9 @@ def _handler(proxy: S3Proxy, upstream: int, kind_of: KindOf) -> type[BaseHTTPReq
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
             conditional = proxy.conditions and self.command == "PUT" and any(name.lower() in _CONDITIONS for name in headers)
             if conditional:
-                headers = {name: value for name, value in headers.items() if name.lower() not in _CONDITIONS}
+                ignored = {proxy.conditions} if proxy.conditions in _CONDITIONS else _CONDITIONS
+                if any(name.lower() in ignored for name in headers):
+                    body, headers = unchunked(body), signed(self.command, self.path, headers["Host"])
             request = kind_of(self.command, self.path, {name.lower(): value for name, value in headers.items()})
             time.sleep(proxy.latency.get(request.kind, 0.0))
             fault = proxy.noted(request)
@@ -225,7 +230,8 @@ def _handler(proxy: S3Proxy, upstream: int, kind_of: KindOf) -> type[BaseHTTPReq
             # That of a HEAD is what a GET would have.
             self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(answer.text)))
             self.end_headers()
-            self.wfile.write(answer.text)
+            if self.command != "HEAD":  # a client reads none, and would take it for the start of the next answer
+                self.wfile.write(answer.text)
 
         def handle(self) -> None:
             try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from devcluster import gobuild
 from devcluster.ports import remembered_ports
 from tests.support.s3_proxy import S3Proxy, s3_proxy
+from tests.support.s3_signing import ACCESS, SECRET
 from tests.support.server import server_running
 
 __all__ = ["BUCKET", "DIRECT", "IMPATIENT", "ONE_BY_ONE", "PATIENCE_SECONDS", "S3Server", "confs", "direct", "s3_running"]
@@ -23,7 +24,6 @@ ONE_BY_ONE = "one-by-one"
 IMPATIENT = "impatient"
 """Bucket of which a client asks everything once, and waits `PATIENCE_SECONDS` for the answer."""
 PATIENCE_SECONDS = 2.0
-_ACCESS, _SECRET = "tests", "testssecret"
 _SECONDS = 60.0
 
 
@@ -59,8 +59,8 @@ def confs(port: int) -> dict[str, str]:
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
         "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-        "spark.hadoop.fs.s3a.access.key": _ACCESS,
-        "spark.hadoop.fs.s3a.secret.key": _SECRET,
+        "spark.hadoop.fs.s3a.access.key": ACCESS,
+        "spark.hadoop.fs.s3a.secret.key": SECRET,
         "spark.hadoop.fs.s3a.attempts.maximum": "2",  # a store that refuses is not to be asked for minutes
         "spark.hadoop.fs.s3a.retry.limit": "2",
         f"spark.hadoop.fs.s3a.bucket.{ONE_BY_ONE}.multiobjectdelete.enable": "false",
@@ -83,7 +83,7 @@ def s3_running(folder: Path) -> Iterator[S3Server]:
     for bucket in (BUCKET, DIRECT, IMPATIENT, ONE_BY_ONE):
         (objects / bucket).mkdir(parents=True)
     program = gobuild.build(gobuild.S3) / "versitygw"
-    command = [str(program), "--port", f"127.0.0.1:{port}", "--access", _ACCESS, "--secret", _SECRET, "posix", str(objects)]
+    command = [str(program), "--port", f"127.0.0.1:{port}", "--access", ACCESS, "--secret", SECRET, "posix", str(objects)]
     with server_running(folder, command, lambda: _answers(port), _SECONDS), s3_proxy(port) as proxy:
         yield S3Server(proxy, objects, port)
 

@@ -10,10 +10,10 @@ __all__ = ["BatchIds", "refuse_reuse"]
 class BatchIds(Enum):
     """What a sink does with batch ids that it has seen before."""
 
-    NONE = "keeps none"
-    BY_QUERY = "keeps them together with the query's id"
-    REMEMBERED = "remembers them whatever the query's id is, and takes no batch with an id that it has seen"
-    UNKNOWN = "is code that this agent does not know, and may remember them"
+    NONE = "keeps no batch ids"
+    BY_QUERY = "keeps batch ids together with the query's id"
+    REMEMBERED = "remembers batch ids whatever the query's id is, and takes no batch with an id that it has seen"
+    UNKNOWN = "is code that this agent does not know, and may remember batch ids"
 
     @property
     def may_start_again(self) -> bool:

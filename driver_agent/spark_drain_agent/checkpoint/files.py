@@ -241,10 +241,23 @@ class CheckpointFiles:
         self.check_before_change()
         self._write(name, text)
 
-    def replace(self, name: str, text: str) -> bool:
-        """Write a file as `write` does; where the store compares, only if nobody else has since. Return whether that was so."""
+    def replace(self, name: str, text: str, between: Callable[[], None] = nothing) -> bool:
+        """Write a file as `write` does; where the store compares, only if nobody else has since. Return whether that was so.
+
+        Parameters
+        ----------
+        name, text
+            The file.
+        between
+            Called once it is noted what is there.
+        """
+
+        def check() -> None:
+            self.check_before_change()
+            between()
+
         if self._objects is not None:
-            return self._objects.put_unchanged(self._path(name), text, self.check_before_change)
+            return self._objects.put_unchanged(self._path(name), text, check)
         self.write(name, text)
         return True
 

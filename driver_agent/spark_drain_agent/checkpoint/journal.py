@@ -260,7 +260,8 @@ def read_journal(files: CheckpointFiles) -> Journal | None:
         return Journal(**values)
     except (ValueError, TypeError, KeyError) as error:
         raise MalformedJournalError(
-            f"the drain journal {files.uri(JOURNAL_FILE)} cannot be read ({error}): restore it, or, when no drain was under way, remove it"
+            f"the drain journal {files.uri(JOURNAL_FILE)} cannot be read ({error}): take it back from a backup, or from an earlier "
+            "version of the object"
         ) from error
 
 

@@ -25,7 +25,7 @@ from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.durations import LEASE
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words
+from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words, is_denied
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["LEASE_FILES", "Lease", "acquire_lease", "obstacle_to_leasing"]
@@ -96,7 +96,7 @@ class Lease:
                 except (*JavaError, OSError) as error:
                     if self._internals.jvm_ended:
                         return
-                    LOG.warning("the lease on %s could not be renewed: %s", self._files.root, error)
+                    LOG.warning("the lease on %s could not be renewed: %s", self._files.root, in_words(error))
 
     def _check(self) -> None:
         """Raise `CheckpointLeasedError` where others may have thought that this driver is gone, and one has acted on it.
@@ -171,29 +171,39 @@ def _untold(_: str) -> None:
 
 
 _comparing: set[str] = set()
-"""Stores that were tried in this process."""
+"""Checkpoints whose store was tried in this process: rights may be granted for one folder and not for another."""
 
 
 def obstacle_to_leasing(files: CheckpointFiles) -> str:
     """Return why no lease could keep two drivers apart in a store that is said to have conditional writes, or "".
 
-    Not every store that speaks a protocol does what its connector asks for: that takes a few requests to find out, once per store.
+    Not every store that speaks a protocol does what its connector asks for: that takes a few requests to find out, once per checkpoint.
+
+    Raises
+    ------
+    Py4JJavaError
+        The store denies this driver one of them.
     """
-    if not files.compares or files.store in _comparing:
+    if not files.compares or files.root in _comparing:
         return ""
     try:
         try:  # several times, as another driver that tries the same may remove it in between
             refuses = any(not files.write_if(_PROBE_FILE, str(uuid.uuid4()), None) for _ in range(4))
             replaces = any(files.replace(_PROBE_FILE, "") for _ in range(3))
+            compares = not files.replace(_PROBE_FILE, "", lambda: files.write(_PROBE_FILE, str(uuid.uuid4())))
         finally:
             files.delete(_PROBE_FILE)
     except (*JavaError, OSError) as error:
+        if is_denied(error):
+            raise
         return f"no object can be written only where there is none, or where it is as it was: {in_words(error, 300)}"
     if not refuses:
-        return "an object is replaced that was to be written only where there is none"
+        return "the store ignores the condition of a write: an object was replaced that was to be written only where there is none"
     if not replaces:
-        return "no object is replaced that was to be written only where it is as it was"
-    _comparing.add(files.store)
+        return "the store refuses a write whose condition is true: no object was replaced that was to be written only where it is as it was"
+    if not compares:
+        return "the store ignores the condition of a write: an object was replaced that was to be written only where it is as it was"
+    _comparing.add(files.root)
     return ""
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
+
 from spark_drain_agent.spark_internals.calls import attempt
-from spark_drain_agent.spark_internals.errors import JavaError, class_of
+from spark_drain_agent.spark_internals.errors import JavaError, chain_of, class_of
 from spark_drain_agent.spark_internals.session import SparkInternals, elements
 
 __all__ = ["AT_ONCE", "FILE_EXISTS", "NO_FILE", "ObjectStore", "bytes_of", "text_of"]
@@ -17,6 +19,7 @@ AT_ONCE = 16
 _Contents = TypeVar("_Contents")
 
 NO_FILE = "java.io.FileNotFoundException"
+_PRECONDITION_FAILED = "Status Code: 412"
 FILE_EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
 
 
@@ -41,10 +44,18 @@ def _contents(filesystem: Any, path: Any, read: Callable[[Any], _Contents]) -> _
         try:
             return read(stream)
         except JavaError as error:
-            if class_of(error) != NO_FILE:  # as it is where an object was replaced, or removed, since its stream was opened
+            if not _has_changed(error):
                 raise
         finally:
             stream.close()
+
+
+def _has_changed(error: BaseException) -> bool:
+    """Return whether an object was replaced, or removed, since its stream was opened; S3's connector has several words for that."""
+    name = class_of(error)
+    if name == NO_FILE or name.endswith(".RemoteFileChangedException"):
+        return True
+    return isinstance(error, Py4JJavaError) and _PRECONDITION_FAILED in chain_of(error.java_exception)
 
 
 class ObjectStore:

@@ -8,7 +8,7 @@ from spark_drain_agent.checkpoint.archive import damage_of_archive
 from spark_drain_agent.checkpoint.batch_ids import refuse_reuse
 from spark_drain_agent.checkpoint.fence import fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, JOURNAL_FILE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.undo import finish_undo, undo
 from spark_drain_agent.milestones import reached
@@ -20,6 +20,16 @@ _PARTS = ("offsets", "commits", "sources", "state")
 
 class RestoreError(Exception):
     """The generation before a drain cannot be put back; the message names what is in the way, and the way out."""
+
+
+def _without_journal(files: CheckpointFiles) -> str:
+    archives = files.folders_by_age(DRAIN_FOLDER)
+    if not archives:
+        return f"{files.root} has no drain journal: this query was never drained"
+    return (
+        f"{files.uri(JOURNAL_FILE)} is missing, and {files.uri(f'{DRAIN_FOLDER}/{archives[-1]}')} is the archive of a drain: take the "
+        "journal back from a backup, or from an earlier version of the object"
+    )
 
 
 def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard_newer: bool, accept_reuse: bool) -> Journal:
@@ -40,13 +50,16 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
         There is nothing to restore, or it would give up batches.
     """
     if journal is None:
-        raise RestoreError(f"{files.root} has no drain journal: this query was never drained")
+        raise RestoreError(_without_journal(files))
     if journal.being_undone:
         return journal
     if journal.step is JournalStep.UNDONE:
         raise RestoreError(f"drain {journal.drain_id} of {files.root} is undone already: start the version that was drained")
     if journal.step is not JournalStep.DONE:
-        raise RestoreError(f"drain {journal.drain_id} of {files.root} is not finished: start the application under the agent to finish it")
+        raise RestoreError(
+            f"drain {journal.drain_id} of {files.root} is not finished: start the application under the agent to finish it, or "
+            "where its flush cannot succeed, give it up with `recover`"
+        )
     if journal.checkpoint_policy == "Continue" and not journal.flushes:
         raise RestoreError(
             f"{files.root} had no state and no flush, so there is nothing to undo: start any version on the checkpoint as it is, it "

@@ -66,7 +66,7 @@ class S3AStore(ObjectStore):
         return False
 
     def _put_where(self, path: Any, text: str, tag: str | None) -> bool:
-        builder = self._fs.createFile(path).overwrite(True)
+        builder = self._fs.createFile(path).recursive().overwrite(True)
         builder = builder.must(IF_ABSENT, True) if tag is None else builder.must(_IF_UNCHANGED, tag)
         try:
             self._write(attempt(builder.build), text)
@@ -101,7 +101,7 @@ class S3AStore(ObjectStore):
             raise OSError(f"{len(refused)} objects could not be removed, the first of them {refused[0].getKey()}: {refused[0].getValue()}")
 
     def _create(self, path: Any) -> Any:
-        return self._fs.createFile(path).overwrite(True).opt(_WITHOUT_PROBES, True).build()
+        return self._fs.createFile(path).recursive().overwrite(True).opt(_WITHOUT_PROBES, True).build()
 
     def _give_up(self, stream: Any) -> None:
         stream.abort()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from spark_drain_agent.spark_internals.filesystems import GCS, OBJECT_STORES, S3A, VIEW, Filesystem
 
-__all__ = ["ATOMIC_CONF", "OTHERWISE", "TRIED_CONF", "rename_atomically", "store_obstacle"]
+__all__ = ["ATOMIC_CONF", "OTHERWISE", "TRIED_CONF", "no_schemes", "rename_atomically", "store_obstacle", "without_conditions"]
 
 ATOMIC_CONF = "spark.sparkdrain.checkpoint.atomicRenames"
 """Conf of the application: further schemes, comma separated, whose renames are atomic by the owner's word."""
@@ -14,6 +15,7 @@ ATOMIC_CONF = "spark.sparkdrain.checkpoint.atomicRenames"
 TRIED_CONF = "spark.sparkdrain.checkpoint.triedObjectStores"
 """Conf of the application: further schemes, comma separated, of object stores on which the owner has tried drains."""
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _ATOMIC = {
     "file": frozenset(
         {
@@ -73,6 +75,16 @@ def store_obstacle(filesystems: Sequence[Filesystem], atomic: str, tried: str) -
     )
 
 
+def without_conditions(filesystems: Sequence[Filesystem]) -> str:
+    """Return how a drain does without conditional writes where the store does not honour them, as the end of a sentence, or ""."""
+    if filesystems[0].implementation != S3A:
+        return ""
+    return (
+        "; if you have tried drains there that do without If-None-Match and If-Match, set fs.s3a.create.conditional.enabled=false and "
+        f"{TRIED_CONF}={filesystems[0].scheme}"
+    )
+
+
 def _not_atomic(filesystems: Sequence[Filesystem], atomic: str) -> list[Filesystem]:
     by_word = _schemes(atomic)
     return [
@@ -81,6 +93,11 @@ def _not_atomic(filesystems: Sequence[Filesystem], atomic: str) -> list[Filesyst
         if each.implementation in OBJECT_STORES
         or not (each.scheme.lower() in by_word or each.implementation in _ATOMIC.get(each.scheme.lower(), ()))
     ]
+
+
+def no_schemes(listed: str) -> list[str]:
+    """Return what of a value of `ATOMIC_CONF` or `TRIED_CONF` is no scheme of a URI."""
+    return sorted(scheme for scheme in _schemes(listed) if scheme and not _SCHEME.fullmatch(scheme))
 
 
 def _schemes(listed: str) -> set[str]:

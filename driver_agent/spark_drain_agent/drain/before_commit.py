@@ -32,7 +32,7 @@ from spark_drain_agent.planning.query_graph import CycleError, UnknownDependency
 from spark_drain_agent.queries.catch_up import CatchUp
 from spark_drain_agent.queries.freeze import QueryEndedError
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words, is_denied
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
 
 __all__ = ["BeforeCommit"]
@@ -43,6 +43,10 @@ _NOT_IN_PLACE = (
     "waits until the application has started its queries: until its main thread awaits one, or another thread does so, or any of them, "
     f"{{seconds:g}} s after the first start ({START.name}), or none was started for so long; a loop that starts one short query after the "
     "other can be drained only where it awaits them"
+)
+_DENIED = (
+    "the driver lacks a permission that a drain needs; the queries run on: {}; grant its credentials reading, writing, listing and "
+    "deleting there"
 )
 _LEAVING = "the application is stopping Spark, or ends: nothing can be drained any more, and the queries read on until then"
 
@@ -159,6 +163,8 @@ class BeforeCommit:
             reason = error.reason if isinstance(error, PlanRejectedError) else reasons.UNSUPPORTED_QUERY
             raise DrainEndedError(DrainState.REJECTED, reason, str(error)) from error
         except JavaError as error:
+            if is_denied(error):
+                raise DrainEndedError(DrainState.FAILED, reasons.CHECKPOINT_UNWRITABLE, _DENIED.format(in_words(error))) from error
             raise DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"planning failed: {in_words(error)}") from error
         self._thaw([target for target in self._targets if target not in planned.targets])
         self._targets = planned.targets

@@ -5,9 +5,10 @@ from __future__ import annotations
 from spark_drain_store import DrainOptions, reasons
 
 from spark_drain_agent.checkpoint.lease import obstacle_to_leasing
-from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, OTHERWISE, TRIED_CONF, store_obstacle
+from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, OTHERWISE, TRIED_CONF, no_schemes, store_obstacle, without_conditions
 from spark_drain_agent.durations import DURATIONS, DurationError
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.filesystems import filesystems_of
 from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
@@ -42,6 +43,19 @@ def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
 
 def refuse_confs(internals: SparkInternals) -> None:
     """Raise `PlanRejectedError` where a conf of a session cannot be read: beyond the point of no return it would be too late."""
+    flush = internals.session_conf(FLUSH_CONF, FLUSH_VALUES[0])
+    if flush not in FLUSH_VALUES:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_OPTION,
+            f"{FLUSH_CONF} is {flush!r}, and may be {' or '.join(FLUSH_VALUES)}: start the application with one of them",
+        )
+    for name in (ATOMIC_CONF, TRIED_CONF):
+        if wrong := no_schemes(internals.session_conf(name)):
+            raise PlanRejectedError(
+                reasons.UNSUPPORTED_OPTION,
+                f"{name} has {', '.join(map(repr, wrong))}, and is a list of schemes, comma separated, as in 'oss,cosn': start the "
+                "application with such a value",
+            )
     try:
         for conf in DURATIONS:
             conf.read(internals.session_conf)
@@ -63,7 +77,8 @@ def _check_store(tracked: TrackedQuery) -> None:
     if location is None:
         return
     conf = internals.session_conf
-    obstacle = store_obstacle(filesystems_of(internals, location), conf(ATOMIC_CONF), conf(TRIED_CONF))
+    filesystems = filesystems_of(internals, location)
+    obstacle = store_obstacle(filesystems, conf(ATOMIC_CONF), conf(TRIED_CONF))
     if not obstacle and tracked.checkpoint_files().obstacle_to_replacing:
         obstacle = (
             "Hadoop has no FileContext there, which replaces a file atomically "
@@ -71,7 +86,7 @@ def _check_store(tracked: TrackedQuery) -> None:
         )
     if not obstacle:
         leasing = obstacle_to_leasing(tracked.checkpoint_files())
-        obstacle = f"{leasing}; {OTHERWISE}" if leasing else ""
+        obstacle = f"{leasing}; {OTHERWISE}{without_conditions(filesystems)}" if leasing else ""
     if obstacle:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_CHECKPOINT_STORE,

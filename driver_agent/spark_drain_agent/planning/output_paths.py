@@ -79,7 +79,7 @@ def check_outputs(options: DrainOptions, internals: SparkInternals) -> None:
     if not paths:
         return
     setting = internals.conf(ALLOWED_PATHS)
-    allowed = [_qualified(ALLOWED_PATHS, part.strip(), internals) for part in setting.split(",") if part.strip()]
+    allowed = [folder for part in setting.split(",") if part.strip() and (folder := _reachable(part.strip(), internals))]
     for name, path in paths.items():
         if not below(path, allowed):
             raise PlanRejectedError(
@@ -94,6 +94,14 @@ def check_outputs(options: DrainOptions, internals: SparkInternals) -> None:
         output = CheckpointFiles(internals, path)
         if output.is_folder("") or output.is_file(""):
             raise PlanRejectedError(reasons.PATH_EXISTS, f"{name} {path} exists already: name a folder that does not, or remove it")
+
+
+def _reachable(path: str, internals: SparkInternals) -> str:
+    """Return a qualified path, or "" where it is on no filesystem that the driver can reach, and so is none of a folder's."""
+    try:
+        return internals.qualified(path)
+    except JavaError:
+        return ""
 
 
 def _qualified(name: str, path: str, internals: SparkInternals) -> str:

@@ -113,7 +113,7 @@ class QueryFacts:
     def sink_and_ids(self) -> str:
         """What the sink does with batch ids, or one before it may do."""
         if self.earlier_sink_remembers:
-            return f"writes with {self.sink}, on a checkpoint whose batches went to another sink before that may remember their ids"
+            return f"writes with {self.sink}, on a checkpoint whose sink before an earlier drain may remember batch ids"
         return f"writes with {self.sink}, which {batch_ids_of(self.sink_class).value}"
 
 

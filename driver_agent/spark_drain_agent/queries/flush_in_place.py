@@ -22,9 +22,11 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.relaunch import RETAINED
 from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY
 
-__all__ = ["FLUSH_CONF", "RunningFlushFacts", "flush_running", "running_flush_obstacle"]
+__all__ = ["FLUSH_CONF", "FLUSH_VALUES", "RunningFlushFacts", "flush_running", "running_flush_obstacle"]
 
 FLUSH_CONF = "spark.sparkdrain.flush"
+_ALWAYS_COPIED = "WorkCopy"
+FLUSH_VALUES = ("Auto", _ALWAYS_COPIED)
 """``Auto`` (default), or ``WorkCopy``: never flush inside the running query."""
 
 _POLL_SECONDS = 0.01
@@ -76,7 +78,7 @@ class RunningFlushFacts:
 
 def running_flush_obstacle(facts: RunningFlushFacts) -> str:
     """Return why the flush needs the work copy, or "" where the running query can do it."""
-    if facts.setting != "Auto":
+    if facts.setting == _ALWAYS_COPIED:
         return f"{FLUSH_CONF} is {facts.setting!r}"
     if not facts.to_own_sink:
         return "incomplete windows are not to go to its own sink"

@@ -9,11 +9,12 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-__all__ = ["JavaError", "UnsupportedSparkError", "answered", "cause_first", "chain_of", "class_of", "in_words", "redacted"]
+__all__ = ["JavaError", "UnsupportedSparkError", "answered", "cause_first", "chain_of", "class_of", "in_words", "is_denied", "redacted"]
 
 JavaError: tuple[type[Exception], type[Exception]] = (Py4JError, CapturedException)
 """What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows."""
 
+_DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
 _LONGEST_CAUSE = 4000
 _LONGEST_CHAIN = 20
 """Causes that are looked at; a chain may be a circle."""
@@ -31,7 +32,8 @@ _SPARK = re.compile(
 _REDACTED = "*********(redacted)"
 _SECRETS = (
     re.compile(
-        r"""(?i)((?:password|passwd|\bpwd|secret|access\.?key|(?:auth|access|sas|session|bearer)[-_. ]?token)"""
+        r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)\.?key|signature"""
+        r"""|(?:auth|access|sas|session|security|bearer)[-_. ]?token)"""
         r"""[\w.-]*["']?\s*[=:]\s*)"""
         r"""(?:"[^"]*"|'[^']*'|[^\s"',;&)]+)"""
     ),
@@ -53,6 +55,11 @@ def answered(error: BaseException) -> bool:
 def class_of(error: BaseException) -> str:
     """Return the name of a Java exception's class, or "" where the exception is of another kind."""
     return str(error.java_exception.getClass().getName()) if isinstance(error, Py4JJavaError) else ""
+
+
+def is_denied(error: BaseException) -> bool:
+    """Return whether the driver lacks a permission, as Hadoop's connectors say it."""
+    return class_of(error) in _DENIED
 
 
 def in_words(error: BaseException, limit: int = 1000) -> str:

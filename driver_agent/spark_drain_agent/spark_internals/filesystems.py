@@ -43,13 +43,18 @@ class Filesystem:
 
 
 def filesystems_of(internals: SparkInternals, uri: str) -> list[Filesystem]:
-    """Return the filesystem of a URI, and what it leads to where it is a view."""
+    """Return the filesystem of a URI, and what it leads to where it is a view.
+
+    What a view of Hadoop's `ViewFileSystemOverloadScheme` leads to by its own scheme cannot be found, and is left out.
+    """
     path = internals.jvm.org.apache.hadoop.fs.Path(uri)
     filesystem = path.getFileSystem(internals.hadoop_conf())
     found = Filesystem(str(path.toUri().getScheme()), str(filesystem.getClass().getName()), _creates_if_absent(filesystem, path))
     if not internals.jvm.java.lang.Class.forName(VIEW).isInstance(filesystem):
         return [found]
     behind = filesystem.resolvePath(_existing(filesystem, path))
+    if found.implementation != VIEW and behind.toUri().getScheme() == path.toUri().getScheme():
+        return [found]
     return [found, *filesystems_of(internals, str(behind.toString()))]
 
 

@@ -71,6 +71,9 @@ def test_a_checkpoint_that_was_never_drained(warm: Warm, tmp_path: Path, capsys:
     (tmp_path / "metadata").write_text('{"id":"6b6d3c6e-0a51-4a71-8a63-0f5b1c0e9a11"}')
     assert run("resume", [str(tmp_path), COMMANDS["resume"]]) == 1
     assert "has no drain journal: this query was never drained" in capsys.readouterr().err
+    (tmp_path / "_drain/6f1c/state").mkdir(parents=True)
+    assert run("resume", [str(tmp_path), COMMANDS["resume"]]) == 1
+    assert "/_drain/journal is missing, and" in capsys.readouterr().err
     assert run("recover", [str(tmp_path), COMMANDS["recover"]]) == 1
     assert "no drain is under way" in capsys.readouterr().err
 

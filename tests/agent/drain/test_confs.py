@@ -24,6 +24,24 @@ def start(warm: Warm, base: Path) -> StreamingQuery:
     return query
 
 
+@pytest.mark.parametrize(
+    ("conf", "value", "told"),
+    [
+        ("spark.sparkdrain.flush", "auto", "is 'auto', and may be Auto or WorkCopy"),
+        ("spark.sparkdrain.checkpoint.triedObjectStores", "s3a://", "has 's3a://', and is a list of schemes, comma separated"),
+        ("spark.sparkdrain.checkpoint.atomicRenames", "abfss, oss;cosn", "has 'oss;cosn', and is a list of schemes, comma separated"),
+    ],
+)
+def test_a_value_that_says_nothing_is_refused_by_name(warm: Warm, tmp_path: Path, conf: str, value: str, told: str) -> None:
+    Feed(tmp_path / "input").add(1)
+    query = start(warm, tmp_path)
+    with session_confs(warm.session, {conf: value}):
+        reason, message = warm.refused()
+    assert reason == "UnsupportedOption"
+    assert message.startswith(f"{conf} {told}")
+    assert query.isActive
+
+
 def test_a_lease_that_cannot_be_read_is_in_the_way_of_drains_only(warm: Warm, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "input")
     feed.add(3)

@@ -193,6 +193,12 @@ def test_all_lines_of_a_cause_are_kept(words: str) -> None:
         ('username="u" password="kafka pw";', 'username="u" password=*********(redacted);'),
         ("hdfs://user:hunter2@host/x", "hdfs://user:*********(redacted)@host/x"),
         ("fs.s3a.secret.key: abc, fs.s3a.endpoint: e", "fs.s3a.secret.key: *********(redacted), fs.s3a.endpoint: e"),
+        (
+            "https://s/?X-Amz-Security-Token=abc&X-Amz-Signature=12&x=1",
+            "https://s/?X-Amz-Security-Token=*********(redacted)&X-Amz-Signature=*********(redacted)&x=1",
+        ),
+        ("fs.s3a.encryption.key=abc", "fs.s3a.encryption.key=*********(redacted)"),
+        ("fs.azure.account.key.a.dfs=abc; b", "fs.azure.account.key.a.dfs=*********(redacted); b"),
         ("the driver's credentials: start it", "the driver's credentials: start it"),
         ("unexpected token: 'SELECT' at https://host:80/path", "unexpected token: 'SELECT' at https://host:80/path"),
     ],
