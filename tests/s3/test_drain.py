@@ -99,7 +99,7 @@ def stream(spark: SparkSession, tmp_path: Path) -> Input:
 
 
 @pytest.mark.parametrize(
-    ("conditions", "told"),
+    "conditions",
     [
         ("ignored", "the store ignores the condition of a write: an object was replaced that was to be written only where there is none"),
         (
@@ -108,16 +108,17 @@ def stream(spark: SparkSession, tmp_path: Path) -> Input:
         ),
         ("refused", "no object can be written only where there is none"),
     ],
+    ids=lambda conditions: conditions[0],
 )
 def test_a_store_whose_writes_have_no_conditions_is_refused_by_name(
-    conditions: str, told: str, application: Begin, stream: Input, folder: Path, s3: S3Server
+    conditions: tuple[str, str], application: Begin, stream: Input, folder: Path, s3: S3Server
 ) -> None:
     """The connector has them: two drivers would both have the lease, or a query would be ended for a drain that cannot begin."""
     lease._comparing.clear()
     app = application()
     query = app.start(counted(stream), Batches())
     read_all(query)
-    s3.proxy.conditions = conditions
+    s3.proxy.conditions, told = conditions
     try:
         with app.asked(DrainState.REJECTED) as report:
             assert report.reason == "UnsupportedCheckpointStore"

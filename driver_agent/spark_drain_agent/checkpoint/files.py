@@ -241,23 +241,10 @@ class CheckpointFiles:
         self.check_before_change()
         self._write(name, text)
 
-    def replace(self, name: str, text: str, between: Callable[[], None] = nothing) -> bool:
-        """Write a file as `write` does; where the store compares, only if nobody else has since. Return whether that was so.
-
-        Parameters
-        ----------
-        name, text
-            The file.
-        between
-            Called once it is noted what is there.
-        """
-
-        def check() -> None:
-            self.check_before_change()
-            between()
-
+    def replace(self, name: str, text: str) -> bool:
+        """Write a file as `write` does; where the store compares, only if nobody else has since. Return whether that was so."""
         if self._objects is not None:
-            return self._objects.put_unchanged(self._path(name), text, check)
+            return self._objects.put_unchanged(self._path(name), text, self.check_before_change)
         self.write(name, text)
         return True
 
@@ -284,6 +271,10 @@ class CheckpointFiles:
     def compares(self) -> bool:
         """Whether of those that call `write_if` at the same time one succeeds, also where there is a file."""
         return self._objects is not None and self._objects.compares
+
+    def obstacle_to_comparing(self, name: str) -> str:
+        """Return which condition of a write a store does not honour that is said to compare, or ""; the file there is replaced."""
+        return self._objects.obstacle_to_comparing(self._path(name)) if self._objects is not None else ""
 
     def write_if(self, name: str, text: str, before: str | None) -> bool:
         """Write a file where it still holds this text, or with None where there is none; return whether that was so."""

@@ -187,24 +187,17 @@ def obstacle_to_leasing(files: CheckpointFiles) -> str:
     if not files.compares or files.root in _comparing:
         return ""
     try:
-        try:  # several times, as another driver that tries the same may remove it in between
-            refuses = any(not files.write_if(_PROBE_FILE, str(uuid.uuid4()), None) for _ in range(4))
-            replaces = any(files.replace(_PROBE_FILE, "") for _ in range(3))
-            compares = not files.replace(_PROBE_FILE, "", lambda: files.write(_PROBE_FILE, str(uuid.uuid4())))
+        try:
+            obstacle = files.obstacle_to_comparing(_PROBE_FILE)
         finally:
             files.delete(_PROBE_FILE)
     except (*JavaError, OSError) as error:
         if is_denied(error):
             raise
         return f"no object can be written only where there is none, or where it is as it was: {in_words(error, 300)}"
-    if not refuses:
-        return "the store ignores the condition of a write: an object was replaced that was to be written only where there is none"
-    if not replaces:
-        return "the store refuses a write whose condition is true: no object was replaced that was to be written only where it is as it was"
-    if not compares:
-        return "the store ignores the condition of a write: an object was replaced that was to be written only where it is as it was"
-    _comparing.add(files.root)
-    return ""
+    if not obstacle:
+        _comparing.add(files.root)
+    return obstacle
 
 
 def acquire_lease(files: CheckpointFiles, internals: SparkInternals, tell: Callable[[str], None] = _untold) -> Lease:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,10 +12,27 @@ from spark_drain_agent.spark_internals.calls import attempt
 from spark_drain_agent.spark_internals.errors import JavaError, chain_of, class_of
 from spark_drain_agent.spark_internals.session import SparkInternals, elements
 
-__all__ = ["AT_ONCE", "FILE_EXISTS", "NO_FILE", "ObjectStore", "bytes_of", "text_of"]
+__all__ = [
+    "AT_ONCE",
+    "FILE_EXISTS",
+    "IGNORES_ABSENCE",
+    "IGNORES_CHANGE",
+    "NO_FILE",
+    "REFUSES_REPLACING",
+    "ObjectStore",
+    "bytes_of",
+    "text_of",
+]
 
 AT_ONCE = 16
 """Requests under way at the same time."""
+
+_TRIES = 4
+IGNORES_ABSENCE = "the store ignores the condition of a write: an object was replaced that was to be written only where there is none"
+IGNORES_CHANGE = "the store ignores the condition of a write: an object was replaced that was to be written only where it is as it was"
+REFUSES_REPLACING = (
+    "the store refuses a write whose condition is true: no object was replaced that was to be written only where it is as it was"
+)
 
 _Contents = TypeVar("_Contents")
 
@@ -114,6 +132,19 @@ class ObjectStore:
         check()
         self.put(path, text)
         return True
+
+    def obstacle_to_comparing(self, path: Any) -> str:
+        """Return which condition of a write the store does not honour, or "", by what becomes of an object that is then there.
+
+        Each is tried several times, as another driver that tries the same may remove the object in between.
+        """
+        if not any(not self.put_if(path, str(uuid.uuid4()), None) for _ in range(_TRIES)):
+            return IGNORES_ABSENCE
+        if not any(self.put_unchanged(path, "", lambda: None) for _ in range(_TRIES)):
+            return REFUSES_REPLACING
+        if self.put_unchanged(path, "", lambda: self.put(path, str(uuid.uuid4()))):
+            return IGNORES_CHANGE
+        return ""
 
     def copy(self, status: Any, target: Any) -> None:
         """Create or replace an object with what another one holds, of which a listing has told: by two requests in S3."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -10,7 +11,14 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 
-from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore
+from spark_drain_agent.checkpoint.object_store import (
+    AT_ONCE,
+    IGNORES_ABSENCE,
+    IGNORES_CHANGE,
+    NO_FILE,
+    REFUSES_REPLACING,
+    ObjectStore,
+)
 from spark_drain_agent.spark_internals.calls import attempt
 from spark_drain_agent.spark_internals.errors import JavaError, class_of
 from spark_drain_agent.spark_internals.filesystems import IF_ABSENT
@@ -65,7 +73,25 @@ class S3AStore(ObjectStore):
                 return False
         return False
 
+    def obstacle_to_comparing(self, path: Any) -> str:
+        """Try it with half as many requests."""
+        obstacle = REFUSES_REPLACING
+        for _ in range(_TRIES):
+            self._written_where(path, str(uuid.uuid4()), None)
+            if self._written_where(path, str(uuid.uuid4()), None):
+                obstacle = IGNORES_ABSENCE
+                continue
+            tag = self._tag(path)
+            if tag is not None and self._put_where(path, str(uuid.uuid4()), tag):
+                return IGNORES_CHANGE if self._written_where(path, str(uuid.uuid4()), tag) else ""
+            obstacle = REFUSES_REPLACING
+        return obstacle
+
     def _put_where(self, path: Any, text: str, tag: str | None) -> bool:
+        """Write where an object has a tag, or there is none; an answer may be lost, and the connector has asked again."""
+        return self._written_where(path, text, tag) or self._holds(path, text)
+
+    def _written_where(self, path: Any, text: str, tag: str | None) -> bool:
         builder = self._fs.createFile(path).recursive().overwrite(True)
         builder = builder.must(IF_ABSENT, True) if tag is None else builder.must(_IF_UNCHANGED, tag)
         try:
@@ -73,7 +99,7 @@ class S3AStore(ObjectStore):
         except JavaError as error:
             if not _lost_to_another(error):
                 raise
-            return self._holds(path, text)  # as where the answer was lost, and the connector has asked again
+            return False
         return True
 
     def _tag(self, path: Any) -> str | None:
