@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry
-from spark_drain_agent.checkpoint.state_files import lacking, needed_state
+from spark_drain_agent.checkpoint.state_files import lacking, lacking_ids, needed_state
 from spark_drain_agent.clock import wall
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.live_query import state_rows
@@ -175,12 +175,11 @@ def check_state(files: CheckpointFiles, journal: Journal) -> None:
     work, batch_id = Checkpoint(files, journal.work), journal.flush_batch_id
     if journal.checkpoint_policy != "Continue" or not files.spark_hides_failures:
         return
-    folders = lacking(files.below(work.name("state")), batch_id + 1)
-    if folders:
+    names = files.below(work.name("state"))
+    missing = [*lacking(names, batch_id + 1), *lacking_ids(names, batch_id + 1, work.state_ids(batch_id))]
+    if missing:
         files.delete(work.name(f"commits/{batch_id}"))
-        raise FlushError(
-            f"the state after batch {batch_id} was not written to {files.uri(folders[0])}: Spark's log says why (Error closing)"
-        )
+        raise FlushError(f"the state after batch {batch_id} was not written, in {missing[0]}: Spark's log says why (Error closing)")
 
 
 def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, planned: bool = False) -> tuple[int, ...]:

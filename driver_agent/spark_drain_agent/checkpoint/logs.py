@@ -257,6 +257,12 @@ class Checkpoint:
         entry = self.offsets(batch_id)
         return CommittedBatch(batch_id, entry, max(int(found.get("nextBatchWatermarkMs", 0)), entry.watermark_ms))
 
+    def state_ids(self, batch_id: int) -> list[str]:
+        """Return the unique ids of the files in which a batch has left the state; empty before version 2 of the commit log."""
+        _, found = self._commit(batch_id)
+        operators = dict(found.get("stateUniqueIds") or {})
+        return [str(each) for partitions in operators.values() for stores in partitions for each in stores]
+
     def _commit(self, batch_id: int) -> tuple[str, dict[str, Any]]:
         name = self.name(f"commits/{batch_id}")
         version, _, line = (self.files.read(name) or "").partition("\n")

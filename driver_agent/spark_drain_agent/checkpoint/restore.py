@@ -84,9 +84,10 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
     newer = 0 if newest is None else newest + 1 - journal.first_batch_id
     refused = refuse_reuse(journal.sink_batch_ids, accepted=accept_reuse)
     if refused and (newer > 0 or journal.flush_may_be_taken):
+        taken = "has taken" if newer > 0 else "may have taken"
         raise RestoreError(
-            f"the sink of {files.root} {refused} and has taken batch {journal.flush_batch_id}, so it would skip the next "
-            f"batch of the version before drain {journal.drain_id}: start any version on the checkpoint as it is"
+            f"the sink of {files.root} {refused} and {taken} batch {journal.flush_batch_id}, so it would skip the next batch of the "
+            f"version before drain {journal.drain_id}: start any version on the checkpoint as it is"
         )
     if newer > 0 and not discard_newer:
         raise RestoreError(

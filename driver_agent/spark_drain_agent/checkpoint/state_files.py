@@ -8,7 +8,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterable
 
-__all__ = ["is_table", "lacking", "needed_state", "tables_named_in"]
+__all__ = ["is_table", "lacking", "lacking_ids", "needed_state", "tables_named_in"]
 
 _VERSION = re.compile(r"(?P<version>\d+)(?P<unique>_[0-9a-f-]+)*\.(?P<kind>delta|snapshot|changelog|zip)$")
 _TABLE = re.compile(r"(^|/)(SSTs|logs)/[^/]+$")
@@ -54,6 +54,13 @@ def lacking(names: Iterable[str], version: int) -> list[str]:
         if (found := _VERSION.search(name)) is not None:
             folders[int(found["version"])].add(name.rpartition("/")[0])
     return sorted(folders[version - 1] - folders[version])
+
+
+def lacking_ids(names: Iterable[str], version: int, ids: Iterable[str]) -> list[str]:
+    """Return those of the unique ids, by which a commit tells the files of a version from what failed tries have left, that no file has."""
+    versioned = (found[0] for name in names if (found := _VERSION.search(name)) is not None and int(found["version"]) == version)
+    there = {each for file in versioned for each in file.partition(".")[0].split("_")[1:]}
+    return sorted(set(ids) - there)
 
 
 def is_table(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from spark_drain_agent.checkpoint.state_files import lacking, needed_state
+from spark_drain_agent.checkpoint.state_files import lacking, lacking_ids, needed_state
 
 UNIQUE = ["0/1/6_a1.zip", "0/1/7_b2.zip", "0/1/8_c3_b2.changelog"]
 RIGHT = ["0/0/right/2.delta", "0/0/right/3.delta"]
@@ -43,3 +43,17 @@ def test_needed(names: list[str], version: int, needed: list[str]) -> None:
 )
 def test_folders_without_a_version(names: list[str], folders: list[str]) -> None:
     assert lacking(names, 8) == folders
+
+
+@pytest.mark.parametrize(
+    ("names", "ids", "missing"),
+    [
+        (["0/0/8_a.changelog", "0/1/8_b-1.zip"], ["a", "b-1"], []),
+        (["0/0/8_c.changelog", "0/1/8_b.zip"], ["a", "b"], ["a"]),
+        (["0/0/7_a.changelog"], ["a"], ["a"]),
+        (["0/0/8_a_b.zip"], ["b"], []),
+        (["0/0/8.delta"], [], []),
+    ],
+)
+def test_what_a_failed_try_has_left_is_not_what_a_commit_names(names: list[str], ids: list[str], missing: list[str]) -> None:
+    assert lacking_ids(names, 8, ids) == missing
