@@ -50,7 +50,7 @@ def refuse_confs(internals: SparkInternals) -> None:
             f"{FLUSH_CONF} is {flush!r}, and may be {' or '.join(FLUSH_VALUES)}: start the application with one of them",
         )
     for name in (ATOMIC_CONF, TRIED_CONF):
-        if wrong := no_schemes(internals.session_conf(name)):
+        if wrong := no_schemes(internals.session_conf(name, "")):
             raise PlanRejectedError(
                 reasons.UNSUPPORTED_OPTION,
                 f"{name} has {', '.join(map(repr, wrong))}, and is a list of schemes, comma separated, as in 'oss,cosn': start the "
