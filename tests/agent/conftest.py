@@ -18,7 +18,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def session(base: Path) -> Iterator[Warm]:
-    with warm_session(base, **{"spark.sparkdrain.allowedPaths": f"{base}/other, {base}/allowed"}) as warm:
+    nowhere = "hdfs:///drains"  # on no filesystem that this driver can reach, which is in the way of no other one
+    with warm_session(base, **{"spark.sparkdrain.allowedPaths": f"{nowhere}, {base}/other, {base}/allowed"}) as warm:
         yield warm
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -130,10 +129,6 @@ class S3Proxy:
         self.around_change: Callable[[Request], AbstractContextManager[None]] = lambda _: nullcontext()
         self.port = 0
         self._lock = threading.Lock()
-
-    def counts(self, since: int = 0) -> Counter[str]:
-        """Return how many requests of each kind there were after the first so many."""
-        return Counter(request.kind for request in self.requests[since:])
 
     def noted(self, request: Request) -> Fault | None:
         """Note a request, and return what goes wrong with it."""

@@ -286,11 +286,6 @@ class CheckpointFiles:
         self.write(name, text)
         return True
 
-    @property
-    def store(self) -> str:
-        """URI of the filesystem, such as that of a bucket."""
-        return str(self._fs.getUri().toString())
-
     def _created_empty(self, name: str) -> bool:
         self._make_parent(name)
         if self._local_root is not None:

@@ -74,7 +74,7 @@ class S3AStore(ObjectStore):
         return False
 
     def obstacle_to_comparing(self, path: Any) -> str:
-        """Try it with half as many requests."""
+        """Return the condition that is not honoured, by half as many requests: what a tag was is known without asking again."""
         obstacle = REFUSES_REPLACING
         for _ in range(_TRIES):
             self._written_where(path, str(uuid.uuid4()), None)

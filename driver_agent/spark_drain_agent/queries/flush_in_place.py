@@ -25,8 +25,7 @@ from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY
 __all__ = ["FLUSH_CONF", "FLUSH_VALUES", "RunningFlushFacts", "flush_running", "running_flush_obstacle"]
 
 FLUSH_CONF = "spark.sparkdrain.flush"
-_ALWAYS_COPIED = "WorkCopy"
-FLUSH_VALUES = ("Auto", _ALWAYS_COPIED)
+FLUSH_VALUES = ("Auto", "WorkCopy")
 """``Auto`` (default), or ``WorkCopy``: never flush inside the running query."""
 
 _POLL_SECONDS = 0.01
@@ -78,7 +77,7 @@ class RunningFlushFacts:
 
 def running_flush_obstacle(facts: RunningFlushFacts) -> str:
     """Return why the flush needs the work copy, or "" where the running query can do it."""
-    if facts.setting == _ALWAYS_COPIED:
+    if facts.setting != FLUSH_VALUES[0]:
         return f"{FLUSH_CONF} is {facts.setting!r}"
     if not facts.to_own_sink:
         return "incomplete windows are not to go to its own sink"

@@ -14,7 +14,7 @@ from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.clock import wall
 from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, REAL_TIME_TRIGGER, QueryFacts, fingerprint
-from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, RunningFlushFacts
+from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES, RunningFlushFacts
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
@@ -283,7 +283,7 @@ class TrackedQuery:
     def running_flush_facts(self, options: DrainOptions, policy: str) -> RunningFlushFacts:
         """Return what decides whether the running query can flush itself."""
         return RunningFlushFacts(
-            setting=self.internals.session_conf(FLUSH_CONF, "Auto"),
+            setting=self.internals.session_conf(FLUSH_CONF, FLUSH_VALUES[0]),
             to_own_sink=options.incomplete_windows == "Emit",
             exports_state=options.state_export_path is not None,
             interval_ms=self.captured.interval_ms,
