@@ -434,13 +434,15 @@ def test_a_start_that_fails_does_not_take_another_start_of_the_same_data_for_its
 
 
 def test_a_start_that_fails_changes_nothing_for_the_query_that_runs_there(warm: Warm, tmp_path: Path, feed: Feed) -> None:
-    start(warm.session, tmp_path, "one").processAllAvailable()
+    running = start(warm.session, tmp_path, "one")
+    running.processAllAvailable()
     other = warm.session.newSession()
     other.conf.set("spark.sql.streaming.stopActiveRunOnRestart", "false")
     same_checkpoint = writer(other, tmp_path, "another").option("checkpointLocation", str(tmp_path / "checkpoints/one"))
     with pytest.raises(Exception, match=r"Cannot start query|already active"):
         same_checkpoint.start()
     feed.add()
+    running.processAllAvailable()
     with warm.requested() as asked:
         assert names(warm.drains.reaches(asked, "Drained")) == {"one"}
     assert ids_in(tmp_path / "out/one") == exactly(feed.ids)

@@ -45,10 +45,12 @@ def test_a_session_that_is_stopped_again_keeps_no_drain_from_holding(
     feed = Feed(tmp_path / "input")
     feed.add(2)
     files = read(warm.session, tmp_path).selectExpr("array(id) AS ids").writeStream.option("checkpointLocation", f"{tmp_path}/checkpoint")
-    files.format("json").start(f"{tmp_path}/out").processAllAvailable()
+    query = files.format("json").start(f"{tmp_path}/out")
+    query.processAllAvailable()
     in_thread(again.stop)
     assert not warm.agent.gate.leaving
     feed.add()
+    in_thread(query.processAllAvailable)
     with warm.requested() as asked:
         warm.drains.reaches(asked, "Drained")
         in_thread(again.stop)  # does not wait for the drain
