@@ -23,6 +23,8 @@ __all__ = ["WAYS", "Way"]
 Way = Callable[[Left, SparkSession], None]
 _FENCE = "FENCED_BY_SPARK_DRAIN"
 _MISSING = "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY"
+_CLOSED = "RejectedExecutionException"
+"""Spark keeps a stream of ``metadata`` and not the file context it is from, whose finalizer closes the connector's client."""
 
 
 @contextmanager
@@ -96,12 +98,17 @@ def _read_on(left: Left, spark: SparkSession, *keys: str) -> None:
 
 
 def _refusal(read: Callable[[], None]) -> str:
-    """Return why Spark refuses a start or its first batch, or ""."""
-    try:
-        read()
-    except JavaError as error:
-        return str(error)
-    return ""
+    """Return why Spark refuses a start or its first batch, or ""; one that Hadoop's finalizer spoils is begun again."""
+    refusal = ""
+    for _ in range(3):
+        refusal = ""
+        try:
+            read()
+        except JavaError as error:
+            refusal = str(error)
+        if _CLOSED not in refusal:
+            break
+    return refusal
 
 
 def _check_archive(left: Left, spark: SparkSession) -> None:
