@@ -116,7 +116,9 @@ def own(name: str = clusters.DEFAULT_NAME, provider: str | None = None, *, store
         images = (OPERATOR, store.image)
         more = demo_dependencies.S3_STEPS if store is S3 else 0
         progress = Progress(clusters.STEPS[chosen] + demo_dependencies.STEPS[chosen] + more + 2 * len(images) + 1)
-        cluster.up(progress)
+        needed = [RECIPES[image] for image in (*images, *demo_dependencies.images(chosen))] if chosen == "embedded" else []
+        with loading.built_beside(needed, docker=False):
+            cluster.up(progress)
         demo_dependencies.install(cluster, _JOB_NAMESPACES, progress)
         if store is S3:
             demo_dependencies.install_s3(cluster, progress)

@@ -109,8 +109,10 @@ def _apt(*arguments: str, folder: Path = Path("/")) -> None:
         environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PATH": search_path()}
         return subprocess.run(["apt-get", "-q", *words], check=False, cwd=folder, env=environment, capture_output=True, text=True)
 
-    done = run(*arguments)
-    if done.returncode:
+    with only_one(cache_dir() / "apt-get"):  # apt waits for nobody
+        done = run(*arguments)
+        if done.returncode == 0:
+            return
         update = run("update")  # a fresh machine has no package lists, an old one has stale ones
         done = run(*arguments)
         if done.returncode:

@@ -1,6 +1,9 @@
 """Building images and bringing them to the nodes of a cluster."""
 
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from devcluster import gobuild
@@ -36,6 +39,21 @@ def recipe_for(name: str, dockerfile: Path | None, context: Path | None) -> Reci
 def build(recipe: Recipe, *, docker: bool) -> None:
     """Build an image where the machine can."""
     (Docker() if docker else Buildah()).build(recipe)
+
+
+@contextmanager
+def built_beside(recipes: list[Recipe], *, docker: bool) -> Iterator[None]:
+    """Build images while the block keeps the processors less than busy; `load` builds again, and says, what has failed."""
+
+    def build_all() -> None:
+        with suppress(DevclusterError):
+            for recipe in recipes:
+                build(recipe, docker=docker)
+
+    beside = threading.Thread(target=build_all, daemon=True)
+    beside.start()
+    yield
+    beside.join()
 
 
 def load(cluster: Cluster, recipes: list[Recipe], progress: Progress) -> None:
