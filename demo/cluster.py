@@ -117,7 +117,7 @@ def own(name: str = clusters.DEFAULT_NAME, provider: str | None = None, *, store
         more = demo_dependencies.S3_STEPS if store is S3 else 0
         progress = Progress(clusters.STEPS[chosen] + demo_dependencies.STEPS[chosen] + more + 2 * len(images) + 1)
         needed = [RECIPES[image] for image in (*images, *demo_dependencies.images(chosen))] if chosen == "embedded" else []
-        with loading.built_beside(needed, docker=False):
+        with loading.built_beside(needed):
             cluster.up(progress)
         demo_dependencies.install(cluster, _JOB_NAMESPACES, progress)
         if store is S3:

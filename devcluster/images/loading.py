@@ -42,13 +42,13 @@ def build(recipe: Recipe, *, docker: bool) -> None:
 
 
 @contextmanager
-def built_beside(recipes: list[Recipe], *, docker: bool) -> Iterator[None]:
-    """Build images while the block keeps the processors less than busy; `load` builds again, and says, what has failed."""
+def built_beside(recipes: list[Recipe]) -> Iterator[None]:
+    """Build images without an engine while the block runs; `load` builds again, and says, what has failed."""
 
     def build_all() -> None:
         with suppress(DevclusterError):
             for recipe in recipes:
-                build(recipe, docker=docker)
+                build(recipe, docker=False)
 
     beside = threading.Thread(target=build_all, daemon=True)
     beside.start()

@@ -99,7 +99,6 @@ def _read_on(left: Left, spark: SparkSession, *keys: str) -> None:
 
 def _refusal(read: Callable[[], None]) -> str:
     """Return why Spark refuses a start or its first batch, or ""; one that Hadoop's finalizer spoils is begun again."""
-    refusal = ""
     for _ in range(3):
         refusal = ""
         try:
