@@ -7,9 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
-__all__ = ["as_agent", "as_callback", "in_callback", "is_agent", "side_by_side"]
+__all__ = ["as_agent", "as_callback", "in_callback", "is_agent", "no_thread_starts", "side_by_side"]
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 _thread = threading.local()
 
 
@@ -48,32 +51,68 @@ def in_callback() -> bool:
     return bool(getattr(_thread, "callback", False)) or _calls_from_java() > 0
 
 
-def side_by_side(calls: Sequence[Callable[[], None]], limit: int, name: str) -> None:
-    """Make the agent's calls in threads of their own, so many at a time, and raise the first error when all are over.
+def side_by_side(call: Callable[[_Item], _Result], items: Sequence[_Item], limit: int, name: str) -> list[_Result]:
+    """Make the agent's calls in threads of their own, so many at a time, and return the results in order.
 
-    A program that ends does not wait for these threads, as it would for those of a ThreadPoolExecutor.
+    A program that ends does not wait for these threads, and there are such as well once its main has ended, unlike those of a
+    ThreadPoolExecutor. Where there can be no thread, it is the calling one that makes the calls.
+
+    Parameters
+    ----------
+    call
+        Is made with each item.
+    items
+        Its arguments.
+    limit
+        The number of threads.
+    name
+        What their names begin with.
+
+    Raises
+    ------
+    BaseException
+        The first error, once all calls are over.
     """
-    left, errors = deque(calls), list[BaseException]()
+    left, results, errors = deque(enumerate(items)), dict[int, _Result](), list[BaseException]()
 
     def work() -> None:
         with as_agent():
             while True:
                 try:
-                    call = left.popleft()
+                    number, item = left.popleft()
                 except IndexError:
                     return
                 try:
-                    call()
+                    results[number] = call(item)
                 except BaseException as error:
                     errors.append(error)
 
-    threads = [threading.Thread(target=work, name=f"{name}-{number}", daemon=True) for number in range(min(limit, len(calls)))]
-    for thread in threads:
-        thread.start()
+    threads = []
+    for number in range(min(limit, len(items))):
+        thread = threading.Thread(target=work, name=f"{name}-{number}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            break
+        threads.append(thread)
+    if not threads:
+        work()
     for thread in threads:
         thread.join()
     if errors:
         raise errors[0]
+    return [results[number] for number in range(len(items))]
+
+
+def no_thread_starts() -> bool:
+    """Return whether Python is shutting down in that way: from 3.12 on it starts no thread then, though it waits for those that run."""
+    if threading.main_thread().is_alive():
+        return False
+    try:
+        threading.Thread(target=lambda: None, name="spark-drain-tried", daemon=True).start()
+    except RuntimeError:
+        return True
+    return False
 
 
 def _calls_from_java() -> int:

@@ -124,8 +124,11 @@ class Gate:
             self.wait_while(Phase.DECIDING, timeout)
 
     @contextmanager
-    def starting(self, item: object) -> Iterator[bool]:
-        """Count a start in flight for the time of this block; False, and not counted, where a drain keeps it from starting."""
+    def starting(self, item: object, *, again: bool = False) -> Iterator[bool]:
+        """Count a start in flight for the time of this block; False, and not counted, where a drain keeps it from starting.
+
+        An application that starts ``again`` what had ended has not been starting its queries all the while.
+        """
         with self._changed:
             free = not (self._phase is Phase.HELD and self._concerns(item))
             if free:
@@ -137,7 +140,7 @@ class Gate:
             if free:
                 with self._changed:
                     self._starts = [other for other in self._starts if other is not item]
-                    self._last_start = monotonic()
+                    self._last_start = self._last_start if again else monotonic()
                     self._changed.notify_all()
 
     def starts_in_flight(self) -> list[Any]:

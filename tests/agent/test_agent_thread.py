@@ -35,7 +35,7 @@ def test_calls_side_by_side_are_the_agents_and_so_many_at_once() -> None:
     running, most, names = 0, 0, set()
     lock = threading.Lock()
 
-    def call() -> None:
+    def call(number: int) -> int:
         nonlocal running, most
         with lock:
             running += 1
@@ -46,8 +46,9 @@ def test_calls_side_by_side_are_the_agents_and_so_many_at_once() -> None:
         time.sleep(0.02)
         with lock:
             running -= 1
+        return 2 * number
 
-    side_by_side([call] * 5, 2, "together")
+    assert side_by_side(call, range(5), 2, "together") == [0, 2, 4, 6, 8]
     assert most == 2
     assert names == {"together-0", "together-1"}
 
@@ -55,9 +56,19 @@ def test_calls_side_by_side_are_the_agents_and_so_many_at_once() -> None:
 def test_an_error_is_raised_when_all_are_over() -> None:
     done: list[str] = []
 
-    def fail() -> None:
-        raise ValueError("no space left")
+    def call(what: str) -> None:
+        if what == "fails":
+            raise ValueError("no space left")
+        done.append(what)
 
     with pytest.raises(ValueError, match="no space left"):
-        side_by_side([fail, lambda: done.append("other")], 1, "together")
+        side_by_side(call, ["fails", "other"], 1, "together")
     assert done == ["other"]
+
+
+def test_without_a_thread_the_calling_one_makes_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert side_by_side(str, [1, 2, 3], 2, "together") == ["1", "2", "3"]

@@ -64,6 +64,20 @@ def test_in_place_means_waiting_or_quiet() -> None:
     assert not gate.user_is_waiting
 
 
+def test_what_ended_and_is_started_again_is_no_new_query() -> None:
+    """A supervisor that restarts a query that fails every few seconds has long started what it is going to start."""
+    gate = Gate()
+    with gate.starting("a query"):
+        pass
+    time.sleep(0.2)
+    with gate.starting("the same query", again=True):
+        assert not gate.in_place(0.2)
+    assert gate.in_place(0.2)
+    with gate.starting("another query"):
+        pass
+    assert not gate.in_place(0.2)
+
+
 def test_a_thread_of_a_pool_that_waits_says_nothing_of_the_others_for_a_while() -> None:
     gate, over = Gate(), threading.Event()
 

@@ -10,10 +10,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from spark_drain_agent.agent_thread import side_by_side
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, JournalStep, write_journal
@@ -219,7 +219,6 @@ def _make(files: CheckpointFiles, stores: Sequence[OperatorStores], version: int
     first, *others = [f"{folder}/{version}.{made.suffix}" for item in stores for folder in item.folders()]
     files.copy(source, first)
     reached("empty-state-begun")
-    with ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
-        list(pool.map(partial(files.copy, source), others))
+    side_by_side(partial(files.copy, source), others, _COPIES_AT_ONCE, "spark-drain-files")
     files.delete(EMPTY_STORE)
     reached("empty-state-made")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from spark_drain_agent.agent_thread import side_by_side
 from spark_drain_agent.checkpoint import local_files
 from spark_drain_agent.checkpoint.gcs import GcsStore
 from spark_drain_agent.checkpoint.object_store import AT_ONCE, NO_FILE, ObjectStore, bytes_of, text_of
@@ -443,8 +443,7 @@ class CheckpointFiles:
         """Call with each item, many at a time, and return the results in order; raises the first error."""
         if len(items) == 1 or self._own is not None:  # a thread needs a connection to the JVM of its own, which takes longer than a file
             return [call(item) for item in items]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(call, items))
+        return side_by_side(call, items, AT_ONCE, "spark-drain-files")
 
     def _make_parent(self, name: str) -> None:
         if not self._makes_parent(name):

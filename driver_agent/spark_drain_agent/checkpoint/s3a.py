@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 
+from spark_drain_agent.agent_thread import side_by_side
 from spark_drain_agent.checkpoint.object_store import (
     AT_ONCE,
     IGNORES_ABSENCE,
@@ -119,8 +119,8 @@ class S3AStore(ObjectStore):
         try:
             size, count = int(bulk.pageSize()), int(paths.size())
             pages = [paths.subList(first, min(first + size, count)) for first in range(0, count, size)]
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                refused = [entry for entries in pool.map(bulk.bulkDelete, pages) for entry in elements(entries)]
+            answers = side_by_side(bulk.bulkDelete, pages, AT_ONCE, "spark-drain-files")
+            refused = [entry for entries in answers for entry in elements(entries)]
         finally:
             bulk.close()
         if refused:

@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -14,6 +15,7 @@ from spark_drain_store import StoreError, open_channel
 from spark_drain_agent.cli.checkpoint_commands import COMMANDS
 from spark_drain_agent.cli.checkpoint_commands import run as run_command
 from spark_drain_agent.cli.main_module import become_main
+from spark_drain_agent.cli.outlived import run_main
 from spark_drain_agent.driver.attach import current_agent, install_hooks
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.milestones import LOG
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
     _keep_loggers()
     install_hooks(options.metadata_store)
-    _run(options.script, options.arguments, module=options.module)
+    run_main(partial(_run, options.script, options.arguments, module=options.module))
     return 0
 
 

@@ -124,7 +124,7 @@ class AfterCommit:
             self.finish(targets[0])
             return
 
-        side_by_side([partial(self.finish, target) for target in targets], _TOGETHER, "spark-drain-flush")
+        side_by_side(self.finish, targets, _TOGETHER, "spark-drain-flush")
 
     def _tell_wait(self, target: CommittedQuery, message: str) -> None:
         """Report what a query waits for; "" is nothing."""

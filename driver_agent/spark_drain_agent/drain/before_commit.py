@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from spark_drain_store import DrainOptions, DrainState, QueryReport, reasons
 
+from spark_drain_agent.agent_thread import no_thread_starts
 from spark_drain_agent.checkpoint.logs import UnknownCheckpointFormatError
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.connections import connect
@@ -35,7 +36,12 @@ from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words, is_denied
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
 
-__all__ = ["BeforeCommit"]
+__all__ = ["NO_THREAD_STARTS", "BeforeCommit"]
+
+NO_THREAD_STARTS = (
+    "main has ended, and Python, which from 3.12 on starts no thread from then on, waits for the other threads of the program; the queries "
+    "run on. Start the program by `python -m spark_drain_agent` in place of attach(), or let main wait for those threads"
+)
 
 _SILENT_SECONDS = 10.0
 _NO_QUERY = "waits until the application has started a query"
@@ -48,6 +54,7 @@ _DENIED = (
     "the driver lacks a permission that a drain needs; the queries run on: {}; grant its credentials reading, writing, listing and "
     "deleting there"
 )
+_RESTARTING = "the application stops {} again and again, and starts it anew; the drain waits for a moment in which every query runs"
 _LEAVING = "the application is stopping Spark, or ends: nothing can be drained any more, and the queries read on until then"
 
 
@@ -235,6 +242,8 @@ class BeforeCommit:
         try:
             while True:
                 self._request.keep_waiting()
+                if self._starts.restless():
+                    self._read_on(called_back=called_back)
                 self._starts.let_restart()
                 known = self._starts.known()
                 with self._reporter.timed("freeze"):
@@ -243,17 +252,19 @@ class BeforeCommit:
                 if not settled:
                     self._check_replaceable(options)
                     continue
-                if self._starts.known() != known and not called_back:
+                if (self._starts.known() != known or self._starts.may_restart) and not called_back:
                     continue  # what was started meanwhile may run long, and until then the others read on
                 reached("settled")
                 if not called_back:  # what a callback starts is frozen as well, and it is not called for that again
                     with self._reporter.timed("callbacks"):
-                        call_back("before", self._for_callbacks(planned), self._keep_waiting)
-                    called_back = True
+                        called_back = call_back("before", self._for_callbacks(planned), self._keep_waiting)
                 executors = dict(self._host.internals.executors())
                 look_again(self._host.channel, self._request, self._keep_waiting)
                 self._look_again_for_unseen(options)
-                if not any(target.stopped for target in self._targets) and gate.hold(lambda known=known: self._starts.known() == known):  # type: ignore[misc]
+                if no_thread_starts():
+                    raise DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_SESSION, NO_THREAD_STARTS)
+                stopped = self._starts.may_restart or any(target.stopped for target in self._targets)
+                if not stopped and gate.hold(lambda known=known: self._starts.known() == known):  # type: ignore[misc]
                     break
                 if gate.leaving:
                     self._wait_for_the_end()
@@ -262,7 +273,7 @@ class BeforeCommit:
             self._thaw(self._targets)
             self._targets = ()
             gate.turn(Phase.OPEN)
-            raise _explained(error) from error
+            raise self._named_at_the_deadline(_explained(error)) from error
         self._host.held.ends(self.targets)
         return Committed(
             options=options,
@@ -271,6 +282,20 @@ class BeforeCommit:
             executors=executors,
             left_alone=planned.selection.left_alone,
         )
+
+    def _read_on(self, *, called_back: bool) -> None:
+        """Let the others read on while the application restarts one; what a callback was told stands still stays so, or the drain ends."""
+        if called_back:
+            message = f"the application stopped {self._starts.restless()} again and again while it was being drained; the queries run on"
+            raise DrainEndedError(DrainState.FAILED, reasons.QUERY_FAILED, message)
+        self._thaw(self._targets)
+
+    def _named_at_the_deadline(self, error: BaseException) -> BaseException:
+        restless = self._starts.restless()
+        if not restless or not isinstance(error, DrainEndedError) or error.reason != reasons.DEADLINE_EXCEEDED:
+            return error
+        message = f"{error}; the application stopped {restless} again and again, and started it anew. Let it run for longer, or stop it"
+        return DrainEndedError(error.state, error.reason, message, error.withdrawal)
 
     def _look_again_for_unseen(self, options: DrainOptions) -> None:
         """Refuse what was started out of the agent's sight while the others were frozen."""
@@ -304,7 +329,9 @@ class BeforeCommit:
         Bounded queries run to their ends, and those in real-time mode end their batches, by themselves; until then the others read on.
         Where ``thaw`` allows it, those that were frozen before another bounded one was started get their sources back.
         """
-        self._reporter.change(state=DrainState.STOPPING, reason="", message="", queries=planned.reports)
+        restless = self._starts.restless()
+        reason, message = (reasons.QUERY_RESTARTING, _RESTARTING.format(restless)) if restless else ("", "")
+        self._reporter.change(state=DrainState.STOPPING, reason=reason, message=message, queries=planned.reports)
         first = [target for target in planned.targets if not target.dependent]  # the others read on until those are drained
         self._thaw([target for target in planned.targets if target.dependent])
         bounded = [item for item in first if item.bounded]

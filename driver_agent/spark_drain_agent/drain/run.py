@@ -119,6 +119,10 @@ class Drain:
         """End as soon as nothing works on it any more: the application goes on with another SparkContext, whose drain it is now."""
         self.request.overtake()
 
+    def refuse(self, reason: str, message: str) -> None:
+        """Answer in place of `run`; nothing was touched."""
+        self._report_end(DrainEndedError(DrainState.REJECTED, reason, message))
+
     def offer(self, tracked: TrackedQuery) -> None:
         """Take a query that was kept from starting, to finish its checkpoint; only a drain that is `forward` needs it."""
         if self._inherited is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from spark_drain_store import reasons
@@ -16,6 +17,8 @@ __all__ = ["Starts"]
 
 _RESTART_SECONDS = 2.0
 """For an application that has stopped a query to start it again."""
+_RESTLESS = 3
+"""So many times within one drain a query is stopped by an application that does so again and again."""
 
 
 class Starts:
@@ -33,7 +36,9 @@ class Starts:
 
     def __init__(self, host: DrainHost, concerns: Callable[[TrackedQuery], bool], pause: Callable[[], None]) -> None:
         self._host, self._concerns, self._pause = host, concerns, pause
+        self._seen: set[TrackedQuery] = set()
         self._stopped: set[TrackedQuery] = set()
+        self._awaited: set[TrackedQuery] = set()
 
     def known(self) -> tuple[TrackedQuery, ...]:
         """Return the queries that belong to the drain, by the order of their start."""
@@ -44,8 +49,9 @@ class Starts:
 
         It may start them one after the other, so each start gives it that time anew for those that are left.
         """
-        awaited = self._stopped_by_application() - self._stopped
-        self._stopped |= awaited
+        awaited = self._stopped_by_application() - self._awaited
+        self._awaited |= awaited
+        self._seen.update(self.known())
         while awaited:
             until = monotonic() + _RESTART_SECONDS
             while (left := awaited & self._stopped_by_application()) == awaited and monotonic() < until:
@@ -53,6 +59,17 @@ class Starts:
             if left == awaited:
                 return
             awaited = left
+
+    @property
+    def may_restart(self) -> bool:
+        """Whether the application has stopped a query that `let_restart` has not waited for."""
+        return not self._stopped_by_application() <= self._awaited
+
+    def restless(self) -> str:
+        """Return the queries that the application stops again and again, or ""."""
+        self._stopped |= {item for item in self._seen - self._stopped if item.standing() is Standing.STOPPED}
+        times = Counter(item.label for item in self._stopped if not self._host.held.ended(item))
+        return ", ".join(sorted(label for label, stopped in times.items() if stopped >= _RESTLESS))
 
     def _stopped_by_application(self) -> set[TrackedQuery]:
         """Return the queries that the application has stopped, and not started again."""

@@ -12,9 +12,10 @@ from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreE
 from spark_drain_store.drains import read_notifications, read_reports
 from spark_drain_store.topics import DRAIN, PLACEMENT
 
-from spark_drain_agent.agent_thread import as_agent, in_callback
+from spark_drain_agent.agent_thread import as_agent, in_callback, no_thread_starts
 from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.clock import monotonic, utc_now
+from spark_drain_agent.drain.before_commit import NO_THREAD_STARTS
 from spark_drain_agent.drain.decide import Assignment, decide
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.recovery import end_interrupted_drain, report_ended
@@ -115,10 +116,12 @@ class Agent:
                 self.gate.turn(Phase.HELD, decided.concerns)
             try:
                 threading.Thread(target=self._run, args=(decided,), name="spark-drain", daemon=True).start()
-            except RuntimeError:  # the system has no more threads now; a later look begins anew
+            except RuntimeError:
                 self._drain = None
                 self.gate.turn(Phase.OPEN)
-                raise
+                if decision.assignment is Assignment.FORWARD or not no_thread_starts():
+                    raise  # the system has no more threads now; a later look begins anew
+                decided.refuse(reasons.UNSUPPORTED_SESSION, NO_THREAD_STARTS)
 
     def _run(self, drain: Drain) -> None:
         try:
@@ -172,7 +175,7 @@ class Agent:
         if self.gate.phase is Phase.DECIDING and not in_callback() and not self.registry.was_stopped(tracked.location):
             # Only so that a loop that starts query after query lets a drain decide in between; nothing depends on it.
             self.gate.wait_for_decision(tracked, LET_DECIDE_SECONDS)
-        with self.gate.starting(tracked) as free:
+        with self.gate.starting(tracked, again=self.registry.knows(tracked)) as free:
             if free and not self._becomes_part_of_a_drain(tracked):
                 with marked(internals.context, marks_of_start(tracked.generation())):
                     query = self._start(tracked, start_now)

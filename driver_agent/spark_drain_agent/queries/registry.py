@@ -108,6 +108,14 @@ class QueryRegistry:
         there = [item for item in self.all() if location is not None and item.location == location]
         return bool(there) and there[-1].standing() is Standing.STOPPED
 
+    def knows(self, tracked: TrackedQuery) -> bool:
+        """Return whether a query was started before, on the same checkpoint or under the same name."""
+        location, name = tracked.location, tracked.captured.query_name
+        earlier = self.all()
+        return any(location is not None and item.location == location for item in earlier) or any(
+            bool(name) and item.captured.query_name == name for item in earlier
+        )
+
     def running(self) -> list[StreamingQuery]:
         """Return the queries that run."""
         return [item.query for item in self.all() if item.query is not None and item.query.isActive]

@@ -120,8 +120,8 @@ def _check(function: object) -> None:
             raise TypeError(f"on_drain: {name}{signature} cannot be called with one argument, the DrainContext: {error}") from None
 
 
-def call_back(when: When, context: DrainContext, keep_waiting: Callable[[], None]) -> None:
-    """Call the registered functions one after the other.
+def call_back(when: When, context: DrainContext, keep_waiting: Callable[[], None]) -> bool:
+    """Call the registered functions one after the other, and return whether there are any.
 
     Parameters
     ----------
@@ -137,8 +137,10 @@ def call_back(when: When, context: DrainContext, keep_waiting: Callable[[], None
     CallbackError
         The first that raised or took too long; those after it are not called.
     """
-    for registered in [item for item in _registered if item.when == when]:
+    called = [item for item in _registered if item.when == when]
+    for registered in called:
         _call(registered, context, keep_waiting)
+    return bool(called)
 
 
 def _call(registered: _Registered, context: DrainContext, keep_waiting: Callable[[], None]) -> None:

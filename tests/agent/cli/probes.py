@@ -13,6 +13,8 @@ SAMPLE = {
     "thread that outlives main",
     "order at exit",
     "threads after an exception",
+    "threads after a text",
+    "a handler that exits while threads are waited for",
     "processes",
     "logging",
 }
@@ -153,6 +155,33 @@ def work():
 
 threading.Thread(target=work).start()
 raise ValueError("out of milk")
+""",
+    "threads after a text": """
+import atexit, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+
+def later(seconds):
+    time.sleep(seconds)
+    print(f"over after {seconds} s", file=sys.stderr)
+
+atexit.register(print, "at exit")
+ThreadPoolExecutor(1).submit(later, 0.2)
+threading.Thread(target=later, args=(0.5,)).start()
+sys.exit("out of milk")
+""",
+    "a handler that exits while threads are waited for": """
+import os, signal, sys, threading, time
+
+def later():
+    while threading.main_thread().is_alive():
+        time.sleep(0.05)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+threading.Thread(target=later).start()
+sys.exit(7)
 """,
     "processes": """
 import multiprocessing

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,18 @@ import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from spark_drain_agent import on_drain
+from spark_drain_agent import milestones, on_drain
 from spark_drain_agent.checkpoint.complete import prepare
 from spark_drain_agent.checkpoint.fence import fence
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.clock import utc_now
+from spark_drain_agent.drain import before_commit
+from spark_drain_agent.drain.selection import select
+from spark_drain_agent.gate import Phase
 from spark_drain_agent.user_code import callbacks
-from spark_drain_store import DrainReport, DrainState, QueryReport
+from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
+from spark_drain_store.drains import write_notification
 
 from tests.agent.apps.sinks import read, to_files
 from tests.agent.driver.streams import Started, in_thread, listening, start, writer
@@ -149,6 +154,108 @@ def test_a_query_that_the_application_restarts_while_it_is_drained(
         assert names(warm.drains.reaches(asked, "Drained")) == {"batching", "other"}
         again.result()
     assert ids_in(tmp_path / "out/other") == exactly(feed.ids)
+
+
+@pytest.fixture
+def calm(warm: Warm, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Until this is set, the application restarts one of its two queries whenever a drain is about to decide."""
+    calm = threading.Event()
+    running = [start(warm.session, tmp_path, name) for name in ("restless", "steady")]
+    for query in running:
+        query.processAllAvailable()
+
+    def restart() -> None:
+        running[0].stop()
+        running[0] = start(warm.session, tmp_path, "restless")
+
+    monkeypatch.setattr(milestones, "_observers", [lambda point: point == "settled" and not calm.is_set() and in_thread(restart)])
+    return calm
+
+
+def test_a_query_that_the_application_restarts_again_and_again(warm: Warm, tmp_path: Path, feed: Feed, calm: threading.Event) -> None:
+    """The others read on until there is a moment in which all can be drained, and the report names it."""
+    with warm.requested() as asked:
+        told = warm.drains.reaches(asked, "Stopping", reason="QueryRestarting")
+        assert "query 'restless'" in told["message"]
+        assert "steady" not in told["message"]
+        feed.add()
+        eventually(lambda: ids_in(tmp_path / "out/steady") == exactly(feed.ids), "the other query to read on", 60)
+        calm.set()
+        assert names(warm.drains.reaches(asked, "Drained")) == {"steady", "restless"}
+
+
+def test_a_deadline_while_the_application_restarts_a_query(warm: Warm, tmp_path: Path, feed: Feed, calm: threading.Event) -> None:
+    now = utc_now()
+    hasty = DrainNotification(drain_id="hasty", created_at=now, deadline=now + timedelta(seconds=6))
+    with warm.agent.gate.user_waits():
+        write_notification(open_channel(warm.drains.location), hasty)
+        told = warm.drains.reaches(hasty.drain_id, "Failed")
+    warm.let_go()
+    assert (told["reason"], "stopped query 'restless' again and again" in told["message"]) == ("DeadlineExceeded", True)
+    feed.add()
+    eventually(lambda: ids_in(tmp_path / "out/steady") == exactly(feed.ids), "the other query to read on", 60)
+
+
+def test_a_query_that_is_restarted_again_and_again_once_a_callback_was_called(
+    warm: Warm, tmp_path: Path, feed: Feed, calm: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the callback was told stands still does so until the drain has ended."""
+    monkeypatch.setattr(callbacks, "_registered", [])
+    on_drain(lambda _: None)
+    with warm.requested() as asked:
+        drain = warm.drains.reaches(asked, "Failed")
+    assert (drain["reason"], "stopped query 'restless' again and again" in drain["message"]) == ("QueryFailed", True)
+    feed.add()
+    eventually(lambda: ids_in(tmp_path / "out/steady") == exactly(feed.ids), "the other query to read on", 60)
+
+
+def test_a_query_that_is_stopped_while_it_is_planned_is_not_left_out(
+    warm: Warm, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The drain has just looked for what was stopped, and plans what runs."""
+    restless, steady = start(warm.session, tmp_path, "restless"), start(warm.session, tmp_path, "steady")
+    for query in (restless, steady):
+        query.processAllAvailable()
+    again: list[Started] = []
+
+    def start_again() -> None:
+        time.sleep(1)
+        start(warm.session, tmp_path, "restless")
+
+    def stopped_meanwhile(*arguments: Any) -> Any:
+        if not again and warm.agent.gate.phase is Phase.DECIDING:
+            in_thread(restless.stop)
+            again.append(Started(start_again))
+        return select(*arguments)
+
+    monkeypatch.setattr(before_commit, "select", stopped_meanwhile)
+    assert names(warm.drain()) == {"steady", "restless"}
+    again[0].result()
+
+
+def test_a_drain_beside_a_query_that_fails_and_is_restarted(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """A supervisor restarts it every second; its main polls, and the agent counts what it starts."""
+    start(warm.session, tmp_path, "healthy").processAllAvailable()
+    calm = threading.Event()
+
+    def fail(batch: DataFrame, batch_id: int) -> None:
+        raise ValueError("no space left")
+
+    def supervise() -> None:
+        while not calm.is_set():
+            query = start(warm.session, tmp_path, "fails", fail)
+            while query.isActive and not calm.is_set():
+                time.sleep(0.05)
+            calm.wait(0.5)
+
+    supervisor = Started(supervise)
+    try:
+        asked = warm.drains.write(queries="healthy", afterDrain="Keep")
+        assert names(warm.drains.reaches(asked, "Drained")) == {"healthy"}
+    finally:
+        calm.set()
+        supervisor.result()
+        warm.let_go()
 
 
 def test_a_query_that_the_application_restarts_while_it_catches_up(warm: Warm, tmp_path: Path, feed: Feed) -> None:
