@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import StructType
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, VERSION_CONF, TrackedQuery
 from spark_drain_agent.spark_internals.session import SparkInternals
 
@@ -79,6 +81,28 @@ def test_a_version_is_known_by_where_it_writes_to(application: Callable[[], Appl
     assert files("/one") == files("/one")
     different = [batches(to("/one")), batches(to("/two")), batches(Batches()), rows("/one"), rows("/two"), files("/one"), files("/two")]
     assert len(set(different)) == len(different)
+
+    def python_source(folder: str) -> str:
+        class Writer(DataSourceStreamWriter):
+            def __init__(self, _: MutableMapping[str, str]) -> None: ...
+
+            def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
+                Path(folder).write_text(str(list(iterator)))
+                return WriterCommitMessage()
+
+        class Source(DataSource):
+            @classmethod
+            def name(cls) -> str:
+                return "rows_to_files"
+
+            def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # PySpark's name
+                return Writer(self.options)
+
+        spark.dataSource.register(Source)
+        return fingerprint(events.stream().writeStream.format("rows_to_files"))
+
+    assert python_source("/one") == python_source("/one")
+    assert python_source("/one") != python_source("/two")
 
     def tables(**options: str) -> str:
         return fingerprint(events.stream().writeStream.format("org.example.tables").options(**options))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.driver_code import batch_function_digest
+from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.program import look_at_program, program_text
 from spark_drain_agent.spark_internals.python_function import function_digest
 from spark_drain_agent.spark_internals.reflection import private_field
@@ -36,7 +37,21 @@ def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
 
 def _digests(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
     look_at_program()
-    return _batch_function(internals, fields) + _row_function(internals, fields)
+    return _batch_function(internals, fields) or _row_function(internals, fields) or _data_source(internals, str(fields["source"]))
+
+
+def _data_source(internals: SparkInternals, name: str) -> str:
+    """Return a digest of the class of a Python data source (`UserDefinedPythonDataSource`), "" for other formats."""
+    if name.lower() == "memory":  # Spark does not look it up either: it would ask Python for data sources of installed packages
+        return ""
+    try:
+        provider = internals.jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(name, internals.sql_conf())
+        if str(provider.getSimpleName()) != "PythonDataSourceV2":
+            return ""
+        made = internals.session_state().dataSourceManager().lookupDataSource(name)
+    except JavaError:  # it is no format of this Spark, which the start will say
+        return ""
+    return f"{function_digest(internals, made.dataSourceCls())}\n{program_text()}"
 
 
 def sink_text(captured: CapturedWriter) -> str:

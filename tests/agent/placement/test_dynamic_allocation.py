@@ -99,7 +99,7 @@ def test_a_placement_in_vain_leaves_the_number_to_spark(placed: Placed, two: dic
 
 def test_spark_gets_more_executors_while_a_placement_waits(placed: Placed, two: dict[str, str]) -> None:
     """Anywhere: only the one that was asked for is bound to the destination."""
-    placement_id = placed.request(min(two), "node-full", expiry_seconds=60)
+    placement_id = placed.request(min(two), "node-full", expiry_seconds=300)
     placed.reaches(placement_id, IN_PROGRESS)
     eventually(lambda: len(placed.pods()) == 3, "a pod that waits")
     with three_busy(placed):
