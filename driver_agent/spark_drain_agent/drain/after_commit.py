@@ -123,7 +123,6 @@ class AfterCommit:
         if len(targets) == 1:
             self.finish(targets[0])
             return
-
         side_by_side(self.finish, targets, _TOGETHER, "spark-drain-flush")
 
     def _tell_wait(self, target: CommittedQuery, message: str) -> None:

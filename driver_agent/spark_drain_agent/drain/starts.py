@@ -37,7 +37,6 @@ class Starts:
     def __init__(self, host: DrainHost, concerns: Callable[[TrackedQuery], bool], pause: Callable[[], None]) -> None:
         self._host, self._concerns, self._pause = host, concerns, pause
         self._seen: set[TrackedQuery] = set()
-        self._stopped: set[TrackedQuery] = set()
         self._awaited: set[TrackedQuery] = set()
 
     def known(self) -> tuple[TrackedQuery, ...]:
@@ -67,13 +66,15 @@ class Starts:
 
     def restless(self) -> str:
         """Return the queries that the application stops again and again, or ""."""
-        self._stopped |= {item for item in self._seen - self._stopped if item.standing() is Standing.STOPPED}
-        times = Counter(item.label for item in self._stopped if not self._host.held.ended(item))
+        times = Counter(item.label for item in self._seen if self._was_stopped(item))
         return ", ".join(sorted(label for label, stopped in times.items() if stopped >= _RESTLESS))
 
     def _stopped_by_application(self) -> set[TrackedQuery]:
         """Return the queries that the application has stopped, and not started again."""
-        return {item for item in self.known() if item.standing() is Standing.STOPPED and not self._host.held.ended(item)}
+        return {item for item in self.known() if self._was_stopped(item)}
+
+    def _was_stopped(self, item: TrackedQuery) -> bool:
+        return item.standing() is Standing.STOPPED and not self._host.held.ended(item)
 
     def wait(self) -> None:
         """Let the starts in flight come to their ends: what they start has to be planned too."""

@@ -111,9 +111,8 @@ class QueryRegistry:
     def knows(self, tracked: TrackedQuery) -> bool:
         """Return whether a query was started before, on the same checkpoint or under the same name."""
         location, name = tracked.location, tracked.captured.query_name
-        earlier = self.all()
-        return any(location is not None and item.location == location for item in earlier) or any(
-            bool(name) and item.captured.query_name == name for item in earlier
+        return any(
+            (location is not None and item.location == location) or (bool(name) and item.captured.query_name == name) for item in self.all()
         )
 
     def running(self) -> list[StreamingQuery]:
