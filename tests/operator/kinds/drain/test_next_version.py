@@ -418,14 +418,16 @@ def test_a_next_version_that_was_applied_just_before_the_first_look_is_left_alon
 
 
 @pytest.mark.parametrize("after", ["Suspend", "Delete"])
-def test_a_label_that_was_applied_just_before_the_first_look_makes_no_next_version(world: World, after: str) -> None:
+def test_a_label_that_was_applied_just_before_the_first_look_makes_no_next_version(own_world: World, after: str) -> None:
     """The driver outlives the time in which its own operator acts, and is restarted past the point of no return."""
+    world = own_world
     agent = world.run_application("spark-zero")
     world.application.change(image="first")
     agent.restarted("spark-one", world.application.restart("spark-one"))
     time.sleep(1.1)  # times of the API server are whole seconds
     world.application.label(commit="second")
     drain_id = world.create_drain(afterDrain=after)
+    world.operator.start()
     agent.await_notification()
     agent.report(drain_id, DrainState.FLUSHING)
     world.await_phase("Flushing")
