@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["as_agent", "as_callback", "in_callback", "is_agent", "no_thread_starts", "side_by_side"]
+__all__ = ["NO_THREAD_STARTS", "as_agent", "as_callback", "in_callback", "is_agent", "no_thread_starts", "side_by_side"]
+
+NO_THREAD_STARTS = (
+    "main has ended, and Python, which from 3.12 on starts no thread from then on, waits for the other threads of the program; the queries "
+    "run on. Start the program by `python -m spark_drain_agent` in place of attach(), or let main wait for those threads"
+)
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

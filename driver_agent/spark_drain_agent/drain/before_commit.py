@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from spark_drain_store import DrainOptions, DrainState, QueryReport, reasons
 
-from spark_drain_agent.agent_thread import no_thread_starts
+from spark_drain_agent.agent_thread import NO_THREAD_STARTS, no_thread_starts
 from spark_drain_agent.checkpoint.logs import UnknownCheckpointFormatError
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.connections import connect
@@ -36,12 +36,7 @@ from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words, is_denied
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
 
-__all__ = ["NO_THREAD_STARTS", "BeforeCommit"]
-
-NO_THREAD_STARTS = (
-    "main has ended, and Python, which from 3.12 on starts no thread from then on, waits for the other threads of the program; the queries "
-    "run on. Start the program by `python -m spark_drain_agent` in place of attach(), or let main wait for those threads"
-)
+__all__ = ["BeforeCommit"]
 
 _SILENT_SECONDS = 10.0
 _NO_QUERY = "waits until the application has started a query"

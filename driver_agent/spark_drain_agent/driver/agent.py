@@ -12,10 +12,9 @@ from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreE
 from spark_drain_store.drains import read_notifications, read_reports
 from spark_drain_store.topics import DRAIN, PLACEMENT
 
-from spark_drain_agent.agent_thread import as_agent, in_callback, no_thread_starts
+from spark_drain_agent.agent_thread import NO_THREAD_STARTS, as_agent, in_callback, no_thread_starts
 from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.clock import monotonic, utc_now
-from spark_drain_agent.drain.before_commit import NO_THREAD_STARTS
 from spark_drain_agent.drain.decide import Assignment, decide
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.recovery import end_interrupted_drain, report_ended

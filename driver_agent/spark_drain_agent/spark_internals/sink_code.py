@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from spark_drain_agent.spark_internals.data_sources import data_source_class
 from spark_drain_agent.spark_internals.driver_code import batch_function_digest
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.program import look_at_program, program_text
@@ -45,8 +46,7 @@ def _data_source(internals: SparkInternals, name: str) -> str:
     if name.lower() == "memory":  # Spark does not look it up either: it would ask Python for data sources of installed packages
         return ""
     try:
-        provider = internals.jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(name, internals.sql_conf())
-        if str(provider.getSimpleName()) != "PythonDataSourceV2":
+        if str(data_source_class(internals, name).getSimpleName()) != "PythonDataSourceV2":
             return ""
         made = internals.session_state().dataSourceManager().lookupDataSource(name)
     except JavaError:  # it is no format of this Spark, which the start will say

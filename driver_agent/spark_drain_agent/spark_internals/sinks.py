@@ -9,6 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_drain_agent.milestones import reached
+from spark_drain_agent.spark_internals.data_sources import data_source_class
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -51,13 +52,12 @@ def _once_at(internals: SparkInternals, captured: CapturedWriter, checkpoint: st
 
 def writes_files(internals: SparkInternals, data_format: str) -> bool:
     """Return whether Spark writes a stream in this format with its file sink."""
-    jvm = internals.jvm
     try:
-        provider = jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(data_format, internals.sql_conf())
+        provider = data_source_class(internals, data_format)
     except JavaError:
         return False
     kinds = (_FILE_FORMAT, _FILE_SOURCE)
-    return any(jvm.java.lang.Class.forName(kind).isAssignableFrom(provider) for kind in kinds)
+    return any(internals.jvm.java.lang.Class.forName(kind).isAssignableFrom(provider) for kind in kinds)
 
 
 def table_folder(internals: SparkInternals, table: str, data_format: str) -> str | None:
@@ -88,9 +88,8 @@ def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format:
     No row of them is, beside the folder that they are meant for: only a real write meets everything that a format refuses.
     """
     jvm = internals.jvm
-    source = jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:
-        provider = source.lookupDataSource(data_format, internals.sql_conf())
+        provider = data_source_class(internals, data_format)
     except JavaError:
         return f"this Spark does not know it; {_USABLE}"
     if not writes_files(internals, data_format) and str(provider.getName()) != _DELTA:
