@@ -68,13 +68,12 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
         if ended is not None:
             _let_uploads_end(tracked, files, ended)
         _prepare(tracked, files, journal, running)
+        threading.Thread(
+            target=_keep_until_committed, args=(lease, tracked, files, journal, running), name="spark-drain-first-batch", daemon=True
+        ).start()
     except BaseException:
         lease.release()
         raise
-    keeper = threading.Thread(
-        target=_keep_until_committed, args=(lease, tracked, files, journal, running), name="spark-drain-first-batch", daemon=True
-    )
-    keeper.start()
 
 
 def _keep_until_committed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,3 +71,20 @@ def test_a_query_without_input_asks_its_store_for_nothing(tmp_path: Path, monkey
         cast(Lease, lease), cast(TrackedQuery, tracked), files_in(tmp_path), cast(Journal, None), lambda: True
     )
     assert (list(planned), list(looked), lease.ends) == ([], [], ["released"])
+
+
+def test_the_lease_ends_where_no_thread_can_keep_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program may start its query again once there are threads: in the same process, whose own lease would keep it off."""
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    lease = _Lease()
+    monkeypatch.setattr(first_start, "awaits_first_batch", lambda _files, _journal: True)
+    monkeypatch.setattr(first_start, "acquire_lease", lambda _files, _internals: lease)
+    monkeypatch.setattr(first_start, "_prepare", lambda *_: None)
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    tracked = SimpleNamespace(internals=None, checkpoint_files=lambda: files_in(tmp_path))
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        first_start.prepare_first_start(cast(TrackedQuery, tracked), cast(Journal, None), lambda: True, None)
+    assert lease.ends == ["released"]
