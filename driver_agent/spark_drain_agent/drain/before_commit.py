@@ -106,7 +106,7 @@ class BeforeCommit:
                 with self._reporter.timed("plan"):
                     self._wait_until_in_place()
                     if options.queries is not None:  # one of them may be between its end and its next start
-                        self._starts.let_restart()
+                        self._starts.let_restart(drained=True)
                         self._starts.wait()
                     self._plan(options)
                 self._wait_for_approval(options)

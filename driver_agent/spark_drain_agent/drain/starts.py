@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from spark_drain_store import reasons
 
@@ -43,17 +43,22 @@ class Starts:
         """Return the queries that belong to the drain, by the order of their start."""
         return tuple(item for item in self._host.registry.all() if self._concerns(item))
 
-    def let_restart(self) -> None:
+    def let_restart(self, *, drained: bool = False) -> None:
         """Give an application time to start again what it has stopped: a program that restarts its queries has not left them behind.
 
         It may start them one after the other, so each start gives it that time anew for those that are left.
+
+        Parameters
+        ----------
+        drained
+            Whether it is given that time for queries, too, that an earlier drain has ended.
         """
-        awaited = self._stopped_by_application() - self._awaited
+        awaited = self._stopped(drained=drained) - self._awaited
         self._awaited |= awaited
         self._seen.update(self.known())
         while awaited:
             until = monotonic() + _RESTART_SECONDS
-            while (left := awaited & self._stopped_by_application()) == awaited and monotonic() < until:
+            while (left := awaited & self._stopped(drained=drained)) == awaited and monotonic() < until:
                 self._pause()
             if left == awaited:
                 return
@@ -62,19 +67,20 @@ class Starts:
     @property
     def may_restart(self) -> bool:
         """Whether the application has stopped a query that `let_restart` has not waited for."""
-        return not self._stopped_by_application() <= self._awaited
+        return not self._stopped() <= self._awaited
 
     def restless(self) -> str:
         """Return the queries that the application stops again and again, or ""."""
-        times = Counter(item.label for item in self._seen if self._was_stopped(item))
+        times = Counter(item.label for item in self._stopped_of(self._seen))
         return ", ".join(sorted(label for label, stopped in times.items() if stopped >= _RESTLESS))
 
-    def _stopped_by_application(self) -> set[TrackedQuery]:
-        """Return the queries that the application has stopped, and not started again."""
-        return {item for item in self.known() if self._was_stopped(item)}
+    def _stopped(self, *, drained: bool = False) -> set[TrackedQuery]:
+        """Return the queries that the application has stopped, or a drain before this one has ended, and that were not started again."""
+        return self._stopped_of(self.known(), drained=drained)
 
-    def _was_stopped(self, item: TrackedQuery) -> bool:
-        return item.standing() is Standing.STOPPED and not self._host.held.ended(item)
+    def _stopped_of(self, items: Iterable[TrackedQuery], *, drained: bool = False) -> set[TrackedQuery]:
+        stopped = {item for item in items if item.standing() is Standing.STOPPED}
+        return stopped if drained else {item for item in stopped if not self._host.held.ended(item)}
 
     def wait(self) -> None:
         """Let the starts in flight come to their ends: what they start has to be planned too."""

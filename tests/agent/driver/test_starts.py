@@ -271,11 +271,16 @@ def test_a_query_that_the_application_restarts_while_it_catches_up(warm: Warm, t
     assert ids_in(tmp_path / "out/restarted") == exactly(feed.ids)
 
 
-def test_a_query_that_is_named_between_its_end_and_its_next_start(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+@pytest.mark.parametrize("ended_by", ["the application", "an earlier drain"])
+def test_a_query_that_is_named_between_its_end_and_its_next_start(warm: Warm, tmp_path: Path, feed: Feed, ended_by: str) -> None:
     first, other = start(warm.session, tmp_path, "restarted"), start(warm.session, tmp_path, "other")
     for query in (first, other):
         query.processAllAvailable()
-    first.stop()
+    if ended_by == "the application":
+        first.stop()
+    else:
+        with warm.requested(queries="restarted", afterDrain="Keep") as earlier:
+            warm.drains.reaches(earlier, "Drained")
     with warm.requested(queries="restarted", afterDrain="Keep") as asked:
         warm.drains.reaches(asked, "Acknowledged")
         time.sleep(1)
