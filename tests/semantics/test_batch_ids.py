@@ -171,6 +171,26 @@ def test_the_next_version_writes_files_to_a_table(application: Begin, spark: Spa
     spark.sql("DROP TABLE second")
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["unknown", "known"])
+@pytest.mark.parametrize("place", ["absolute", "relative"])
+def test_a_table_at_a_path_of_its_own(application: Begin, spark: SparkSession, tmp_path: Path, place: str, known: bool) -> None:
+    """A catalog in memory does not know it any more in the next driver: Spark makes the table anew where the files are."""
+    events = Input(spark, tmp_path / "events")
+    found: Counter[int] = Counter()
+    path = str(tmp_path / "the table") if place == "absolute" else f"the table of {tmp_path.name}"
+    for number in range(3):
+        events.add(*([event] for event in EVENTS[6 * number : 6 * number + 6]))
+        app = application()
+        writer = windows(events, seconds=10 + number).writeStream.format("parquet").queryName("q").option("path", path)
+        read_all(app.launch(writer.option("checkpointLocation", f"{app.base}/q"), "placed"))
+        app.drain()
+        app.close()
+        found = Counter(number for row in spark.table("placed").collect() for number in row.ids)
+        if number == 2 or not known:
+            spark.sql("DROP TABLE placed")
+    assert found == Counter(event.id for event in EVENTS[:18])
+
+
 def test_a_version_with_state_after_one_without(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """The query without state is continued as it is; what its next version needs is made when that starts, with that version's confs."""
     events, sink = Input(spark, tmp_path / "events"), Idempotent()

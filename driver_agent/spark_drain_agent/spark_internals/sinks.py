@@ -60,10 +60,19 @@ def writes_files(internals: SparkInternals, data_format: str) -> bool:
     return any(internals.jvm.java.lang.Class.forName(kind).isAssignableFrom(provider) for kind in kinds)
 
 
-def table_folder(internals: SparkInternals, table: str, data_format: str) -> str | None:
-    """Return the URI of the folder of a table in one of Spark's file formats, "" for any other table.
+def table_folder(internals: SparkInternals, table: str, data_format: str, path: str | None) -> str | None:
+    """Return the path of the folder of a table in one of Spark's file formats, "" for any other table.
 
-    None for one that does not exist yet, and that a query in that format will make.
+    None for one that does not exist yet, and that a query in that format will make where the catalog puts it.
+
+    Parameters
+    ----------
+    internals
+        Access to Spark.
+    table
+        Its name.
+    data_format, path
+        Where it does not exist yet: what the query will make it with.
     """
     state = internals.session_state()
     try:
@@ -74,12 +83,24 @@ def table_folder(internals: SparkInternals, table: str, data_format: str) -> str
         jvm, catalog = internals.jvm, state.catalog()
         identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, jvm.scala.Option.apply(schema))
         if not catalog.tableExists(identifier):
-            return None if writes_files(internals, data_format) else ""
+            if not writes_files(internals, data_format):
+                return ""
+            return _in_schema(internals, schema, path) if path else None
         found = catalog.getTableMetadata(identifier)
         provider = found.provider()
-        return str(found.location().toString()) if provider.isDefined() and writes_files(internals, str(provider.get())) else ""
+        files = provider.isDefined() and writes_files(internals, str(provider.get()))
+        return str(jvm.org.apache.hadoop.fs.Path(found.location()).toString()) if files else ""
     except JavaError:
         return ""
+
+
+def _in_schema(internals: SparkInternals, schema: str, path: str) -> str:
+    """Return where a table is made that is given a path: a relative one is below its schema's (`SessionCatalog`)."""
+    hadoop_path = internals.jvm.org.apache.hadoop.fs.Path
+    if hadoop_path(path).isAbsolute() or hadoop_path(path).toUri().isAbsolute():
+        return internals.qualified(path)
+    folder = internals.session_state().catalog().getDatabaseMetadata(schema).locationUri()
+    return internals.qualified(str(hadoop_path(hadoop_path(folder), path).toString()))
 
 
 def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format: str, folder: str) -> str:
