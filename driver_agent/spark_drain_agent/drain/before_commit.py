@@ -269,7 +269,7 @@ class BeforeCommit:
             self._targets = ()
             gate.turn(Phase.OPEN)
             raise self._named_at_the_deadline(_explained(error)) from error
-        self._host.held.ends(self.targets)
+        self._host.held.ends(self.targets, keeping_state=options.mode == "Stop")
         return Committed(
             options=options,
             targets=tuple(target.commit(self._request.drain_id) for target in planned.targets),

@@ -22,7 +22,7 @@ POLL_SECONDS = 0.1
 class HeldView(Protocol):
     """What the application sees of the queries that a drain has ended."""
 
-    def ends(self, queries: Iterable[TrackedQuery]) -> None:
+    def ends(self, queries: Iterable[TrackedQuery], *, keeping_state: bool) -> None:
         """Take note of the queries that a drain ends from now on."""
 
     def give_up(self, queries: Iterable[TrackedQuery], given_up: GivenUp) -> None:
@@ -30,6 +30,9 @@ class HeldView(Protocol):
 
     def ended(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end."""
+
+    def kept_open(self, query: TrackedQuery) -> bool:
+        """Return whether a drain has had this run of a query to end, and has left open what is in its state."""
 
     def given_up(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end, and was given up before it had brought it to its end."""

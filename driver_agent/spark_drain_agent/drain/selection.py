@@ -67,10 +67,11 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
             )
     found = [tracked for tracked, state in there if state is not Standing.FAILED]
     stopped = [tracked for tracked, state in standing if state is Standing.STOPPED and not host.held.ended(tracked)]
+    kept_open = [tracked for tracked, state in standing if state is Standing.STOPPED and host.held.kept_open(tracked)]
     return Selection(
         targets=tuple(tracked for tracked in found if _is_asked_for(options, tracked)),
         beside=tuple(tracked for tracked in found if not _is_asked_for(options, tracked)),
-        left_alone=tuple(_left_alone(stopped, gone_on, unfinished)) if options.queries is None else (),
+        left_alone=tuple(_left_alone(stopped, kept_open, gone_on, unfinished)) if options.queries is None else (),
     )
 
 
@@ -95,11 +96,15 @@ def _unfinished(host: DrainHost, options: DrainOptions, standing: Sequence[tuple
     return found
 
 
-def _left_alone(stopped: Sequence[TrackedQuery], gone_on: Sequence[TrackedQuery], unfinished: Sequence[TrackedQuery]) -> Iterator[str]:
+def _left_alone(
+    stopped: Sequence[TrackedQuery], kept_open: Sequence[TrackedQuery], gone_on: Sequence[TrackedQuery], unfinished: Sequence[TrackedQuery]
+) -> Iterator[str]:
     if unfinished:
         yield f"an earlier drain of {_labels(unfinished)} was given up in the middle: its next start ends that drain"
     if stopped:
         yield f"the application had stopped {_labels(stopped)} itself: what is open there was not emitted"
+    if kept_open:
+        yield f"an earlier drain with mode 'Stop' has ended {_labels(kept_open)}: what is open there was not emitted"
     if gone_on:
         yield f"another run has gone on with the checkpoint of {_labels(gone_on)}, and has what is open there"
 

@@ -51,7 +51,7 @@ class Starts:
         Parameters
         ----------
         drained
-            Whether it is given that time for queries, too, that an earlier drain has ended.
+            Whether it is given that time for queries, too, that an earlier drain has flushed.
         """
         awaited = self._stopped(drained=drained) - self._awaited
         self._awaited |= awaited
@@ -75,12 +75,13 @@ class Starts:
         return ", ".join(sorted(label for label, stopped in times.items() if stopped >= _RESTLESS))
 
     def _stopped(self, *, drained: bool = False) -> set[TrackedQuery]:
-        """Return the queries that the application has stopped, or a drain before this one has ended, and that were not started again."""
+        """Return the queries that the application has stopped, or an earlier drain has ended, and that were not started again."""
         return self._stopped_of(self.known(), drained=drained)
 
     def _stopped_of(self, items: Iterable[TrackedQuery], *, drained: bool = False) -> set[TrackedQuery]:
         stopped = {item for item in items if item.standing() is Standing.STOPPED}
-        return stopped if drained else {item for item in stopped if not self._host.held.ended(item)}
+        held = self._host.held
+        return stopped if drained else {item for item in stopped if not held.ended(item) or held.kept_open(item)}
 
     def wait(self) -> None:
         """Let the starts in flight come to their ends: what they start has to be planned too."""

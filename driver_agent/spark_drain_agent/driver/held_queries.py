@@ -47,6 +47,7 @@ class HeldQueries:
         self._lock = threading.Lock()
         self._stand_ins: dict[str, tuple[TrackedQuery, HeldQuery]] = {}
         self._drained_runs: set[str] = set()
+        self._kept_open: set[str] = set()
         self._stopped_runs: set[str] = set()
         self._given_up: dict[str, tuple[TrackedQuery, GivenUp]] = {}
 
@@ -85,9 +86,12 @@ class HeldQueries:
         owned, ended = self.owned(), self._ended(streams)
         return bool(ended) and all(item in owned for item in ended)
 
-    def ends(self, queries: Iterable[TrackedQuery]) -> None:
+    def ends(self, queries: Iterable[TrackedQuery], *, keeping_state: bool) -> None:
         """Take note of the queries that a drain ends from now on."""
-        self._drained_runs |= {item.run_id for item in queries if item.query is not None}
+        runs = {item.run_id for item in queries if item.query is not None}
+        self._drained_runs |= runs
+        if keeping_state:
+            self._kept_open |= runs
 
     def give_up(self, queries: Iterable[TrackedQuery], given_up: GivenUp) -> None:
         """Take note that the drain of these queries was given up."""
@@ -109,6 +113,10 @@ class HeldQueries:
     def ended(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end."""
         return query.run_id in self._drained_runs
+
+    def kept_open(self, query: TrackedQuery) -> bool:
+        """Return whether a drain has had this run of a query to end, and has left open what is in its state."""
+        return query.run_id in self._kept_open
 
     def given_up(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end, and was given up before it had brought it to its end."""

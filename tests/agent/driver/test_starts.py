@@ -290,6 +290,24 @@ def test_a_query_that_is_named_between_its_end_and_its_next_start(warm: Warm, tm
     assert ids_in(tmp_path / "out/restarted") == exactly(feed.ids)
 
 
+@pytest.mark.parametrize("restarted", [True, False], ids=["restarted", "left"])
+def test_a_query_that_an_earlier_drain_has_ended_with_what_is_open_in_it(warm: Warm, tmp_path: Path, feed: Feed, restarted: bool) -> None:
+    """Mode Stop emits nothing: to a drain of the whole application such a query is like one that the application has stopped."""
+    for name in ("ended", "other"):
+        start(warm.session, tmp_path, name).processAllAvailable()
+    with warm.requested("Stop", queries="ended", afterDrain="Keep") as earlier:
+        warm.drains.reaches(earlier, "Drained")
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Acknowledged", "Stopping")
+        time.sleep(1)
+        again = Started(lambda: start(warm.session, tmp_path, "ended")) if restarted else None
+        drain = warm.drains.reaches(asked, "Drained")
+        assert names(drain) == ({"ended", "other"} if restarted else {"other"})
+        assert ("an earlier drain with mode 'Stop' has ended query 'ended': what is open" in drain["message"]) == (not restarted)
+    if again is not None:
+        again.result()
+
+
 def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
     began, linger = lingering(stopping)
     blocked, other = start(warm.session, tmp_path, "blocked", linger), start(warm.session, tmp_path, "other")
