@@ -7,4 +7,5 @@ import sys
 
 from spark_drain_agent.cli.run_script import main
 
-sys.exit(main())
+if code := main():
+    sys.exit(code)

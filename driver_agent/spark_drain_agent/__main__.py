@@ -10,5 +10,5 @@ if __package__ in (None, ""):
 
 from spark_drain_agent.cli.run_script import main
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):  # at 0 Python may be told to stay, by -i
+    sys.exit(code)

@@ -53,7 +53,8 @@ def render(message: object, version: int) -> str:
     """Return a dataclass as one JSON object with its format version first."""
     plain = _plain(message)
     assert isinstance(plain, dict)
-    return json.dumps({"version": version, **plain}, ensure_ascii=False)
+    text = json.dumps({"version": version, **plain}, ensure_ascii=False)
+    return text.encode(errors="backslashreplace").decode()  # JSON's own escapes of what is no character, as in a file's name
 
 
 class Reader:

@@ -94,6 +94,14 @@ def test_a_report_is_read_back_as_it_was_written(report: DrainReport) -> None:
     assert DrainReport.from_json(KEY, report.to_json()) == report
 
 
+def test_text_that_is_no_utf_8_is_stored_and_read_back() -> None:
+    """As in the name of a file that an exception names."""
+    report = DrainReport(
+        drain_id=KEY, runs=("app-1",), state=DrainState.FAILED, updated_at=datetime(2026, 1, 1, tzinfo=UTC), message="no file M\udcfcll, 😀"
+    )
+    assert DrainReport.from_json(KEY, report.to_json().encode().decode()) == report
+
+
 def test_the_stored_form_is_the_documented_one() -> None:
     notification = DrainNotification(
         drain_id=KEY,

@@ -76,6 +76,19 @@ def test_a_program_may_close_its_stderr(tmp_path: Path) -> None:
     assert run(tmp_path, *AGENT["module"], str(write(tmp_path, "silent.py", told))) == Outcome(0, "goes on\n", "")
 
 
+@pytest.mark.parametrize("start", ["module", pytest.param("path", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("end", ["", "sys.exit(3)\n", "1 / 0\n"], ids=["to its end", "sys.exit", "fails"])
+def test_python_may_be_told_to_stay(tmp_path: Path, start: str, end: str) -> None:
+    """What follows then sees the program's variables."""
+    script = write(tmp_path, "stays.py", f"import sys\nnumber = 42\nprint('ran')\n{end}")
+    for told in (["-i"], []):
+        plain, agent = (
+            run(tmp_path, *told, *starting, str(script), text="number + 1\n", PYTHONINSPECT="1") for starting in ([], AGENT[start])
+        )
+        assert ("43" in plain.out) == bool(told), "without -i Python stays for a terminal only"
+        assert (agent.code, agent.out, agent.err.splitlines()[-1:]) == (plain.code, plain.out, plain.err.splitlines()[-1:])
+
+
 def test_a_program_that_configures_logging_does_not_silence_the_agent(tmp_path: Path) -> None:
     """`dictConfig` and `fileConfig` disable every logger that there is and that they do not name, unless they are told otherwise."""
     told = """
