@@ -129,6 +129,7 @@ class Agent:
             LOG.info("drain %s: ended without an answer, its notification is gone", drain.drain_id)
         except Exception:
             LOG.exception("drain %s: ended by an unexpected error", drain.drain_id)
+            time.sleep(_RETRY_SECONDS)
         finally:
             with self._drain_lock:
                 self._drain, self._drain_ended = None, monotonic()

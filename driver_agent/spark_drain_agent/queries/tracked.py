@@ -228,7 +228,7 @@ class TrackedQuery:
         return self.internals.qualified(self.live.sink.location)
 
     def next_sink_folder(self) -> str | None:
-        """Return what `sink_folder` will be once the query runs; None for that of a table that its start makes where the catalog puts it."""
+        """Return what `sink_folder` will be once the query runs; None for a table that its start makes where the catalog says."""
         path = self.captured.path or self.captured.option("path")
         if self.captured.table is not None:
             return table_folder(self.internals, self.captured.table, self.captured.source, path)

@@ -17,7 +17,7 @@ from spark_drain_agent.drain.executor_reports import ExecutorSummary
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.drain.selection import Selection
-from spark_drain_agent.driver import watch
+from spark_drain_agent.driver import agent, watch
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -138,6 +138,26 @@ def test_a_drain_that_came_when_the_system_had_no_more_threads_is_answered_later
     finally:
         world.agent.close()
     assert not failures
+
+
+def test_a_drain_that_ends_without_an_answer_is_not_begun_anew_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a defect: the next attempt is likely to end in the same way."""
+    begun: list[float] = []
+
+    def run(_: Drain) -> None:
+        begun.append(time.monotonic())
+        if len(begun) == 1:
+            raise RuntimeError("a defect")
+
+    monkeypatch.setattr(agent, "_RETRY_SECONDS", 0.5)
+    monkeypatch.setattr(Drain, "run", run)
+    world.agent.begin()
+    try:
+        world.ask(ASKED)
+        soon(lambda: len(begun) > 1)
+    finally:
+        world.agent.close()
+    assert begun[1] - begun[0] >= 0.5
 
 
 def test_removing_the_notification_withdraws_it(world: World) -> None:
