@@ -358,6 +358,21 @@ def test_a_join_in_a_state_format_that_is_not_known(application: Begin, spark: S
     assert sink.ids == Counter({event.id: 2 if event in EVENTS[:8] else 1 for event in EVENTS})
 
 
+def test_a_query_whose_join_is_in_that_format_already(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Its next start has the same confs, and could make no empty state: it goes on with the state as the flush has left it."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])
+    events, clicks, sink = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks"), Idempotent()
+    with session_confs(spark, {"spark.sql.streaming.join.stateFormatVersion": "3"}):
+        for some in (EVENTS[:8], EVENTS[8:]):
+            events.add(some)
+            clicks.add(some)
+            app = application()
+            read_all(app.start(events.stream().join(clicks.stream(), ["id", "key", "at"]).select(F.array("id").alias("ids")), sink))
+            assert app.drain(stateLossPolicy="Accept").checkpoint_policy == "Continue"
+            app.close()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
 class Slow:
     """A sink that replaces what it has under a batch id, and whose first batch has written its state long before it is committed."""
 

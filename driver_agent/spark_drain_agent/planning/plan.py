@@ -30,6 +30,8 @@ __all__ = [
 BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
 REAL_TIME_TRIGGER = "RealTimeTrigger"
 _HDFS, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
+_JOIN_FORMATS = ("1", "2")
+"""In which the empty state of a join is known."""
 _EMPTY_STATE_TESTED = frozenset({"3.5", "4.0", "4.1", "4.2", "4.3"})
 """Releases with which a test makes the empty state of every operator, with both providers."""
 _UNRECOVERABLE_SINKS = frozenset({"memory"})
@@ -86,6 +88,8 @@ class QueryFacts:
         Class of the state store provider.
     state_format
         Version of the state's format.
+    join_format
+        Version of the format in which joins keep their state.
     earlier_sink_remembers
         Whether a version before a drain wrote to a sink that may remember batch ids: a later one may write there again.
     """
@@ -102,6 +106,7 @@ class QueryFacts:
     spark_version: str
     state_provider: str
     state_format: str = "1"
+    join_format: str = "2"
     earlier_sink_remembers: bool = False
 
     @property
@@ -341,6 +346,11 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
     if facts.state_format != "1":
         return (
             f"spark.sql.streaming.stateStore.checkpointFormatVersion is {facts.state_format}, and no empty state can be made in that format"
+        )
+    if facts.join_format not in _JOIN_FORMATS and any(operator.name == "Join" for operator in facts.operators):
+        return (
+            f"spark.sql.streaming.join.stateFormatVersion is {facts.join_format}, and the empty state of a join is known up to "
+            f"{_JOIN_FORMATS[-1]}"
         )
     return "" if release in _EMPTY_STATE_TESTED else f"an empty state has not been tested with Spark {facts.spark_version}"
 

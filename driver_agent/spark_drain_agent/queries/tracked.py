@@ -24,7 +24,7 @@ from spark_drain_agent.spark_internals.relations import read_from, written_to
 from spark_drain_agent.spark_internals.relaunch import RETAINED
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
-from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, STATE_PROVIDER
+from spark_drain_agent.spark_internals.state_stores import JOIN_FORMAT, STATE_FORMAT, STATE_PROVIDER
 from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 from spark_drain_agent.user_code.batch_marks import marks_of_start
@@ -188,6 +188,7 @@ class TrackedQuery:
             state_expires=transforms and self.location is not None and self.checkpoint().state_expires,
             spark_version=self.internals.spark_version,
             state_format=self.internals.session_conf(STATE_FORMAT, "1"),
+            join_format=self.internals.session_conf(JOIN_FORMAT, "2"),
             earlier_sink_remembers=self._earlier_sink_remembers(),
             state_provider=self.internals.session_conf(STATE_PROVIDER, "HDFSBackedStateStoreProvider"),
         )

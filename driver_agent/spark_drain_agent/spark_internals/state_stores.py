@@ -20,6 +20,7 @@ from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = [
+    "JOIN_FORMAT",
     "STATE_FORMAT",
     "STATE_PROVIDER",
     "EmptyStore",
@@ -41,6 +42,8 @@ STATE_PROVIDER = f"{_STORE_CONF}.providerClass"
 """Conf with the class that keeps state."""
 STATE_FORMAT = f"{_STORE_CONF}.checkpointFormatVersion"
 """Conf with the format of state; from 2 on the files of each batch have ids, which the commit log names."""
+JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+"""Conf with the format in which joins keep their state."""
 _CHANGELOG = f"{_STORE_CONF}.rocksdb.changelogCheckpointing.enabled"
 _WHOLE_FILES = {
     # A snapshot is one file that can be renamed to any version; a change log is read only after the snapshot that it follows.
@@ -52,7 +55,6 @@ _SNAPSHOTS = {"1.delta": "snapshot", "1.zip": "zip"}
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _JOIN = "StreamingSymmetricHashJoinExec"
-_JOIN_CONF = "spark.sql.streaming.join.stateFormatVersion"
 _JOIN_VERSION = 2
 _DEFAULT_STORE = "default"
 _JOIN_STORES = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
@@ -201,7 +203,7 @@ def _metadata(plan: Any, number: int, partitions: int) -> str:
 def _stores(plan: Any, operator: str) -> tuple[str, ...]:
     if operator == _JOIN and (version := int(private_field(plan, "stateFormatVersion") or 1)) > _JOIN_VERSION:
         raise UnsupportedSparkError(
-            f"{_JOIN_CONF} is {version}, and the empty state of a join is known up to {_JOIN_VERSION}: start it with {_JOIN_VERSION}"
+            f"{JOIN_FORMAT} is {version}, and the empty state of a join is known up to {_JOIN_VERSION}: start it with {_JOIN_VERSION}"
         )
     names = private_field(plan, "stateStoreNames")
     if names is not None:

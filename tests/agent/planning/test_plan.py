@@ -167,6 +167,7 @@ def test_ids_go_on_at_the_flush_that_the_sink_has_not_seen(windows: str) -> None
 
 UNTESTED = replace(FACTS, sink_class=BATCHES, sink="foreachBatch", spark_version="5.0.0")
 STATE_IDS = replace(FACTS, sink_class=FILES, sink="parquet", state_format="2")
+JOIN = replace(FACTS, sink_class=FILES, sink="parquet", operators=(LogicalOperator("Join", watermarked=True),), join_format="3")
 OWN_PROVIDER = replace(FACTS, sink_class=FILES, sink="parquet", state_provider="com.example.Provider")
 OLDER = replace(UNTESTED, spark_version="3.5.9")
 OLDER_ROCKSDB = replace(OLDER, state_provider="org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
@@ -180,13 +181,18 @@ def test_other_releases_make_the_empty_state_too(facts: QueryFacts) -> None:
     assert plan_query(options, facts).first_batch_id(7, discarded_ids=50) == 51
 
 
-@pytest.mark.parametrize("facts", [UNTESTED, OWN_PROVIDER, STATE_IDS])
+@pytest.mark.parametrize("facts", [UNTESTED, OWN_PROVIDER, STATE_IDS, JOIN])
 def test_where_no_empty_state_can_be_made(facts: QueryFacts) -> None:
     assert plan_query(DrainOptions(state_loss_policy="Accept"), facts).checkpoint_policy == "Continue"
     restart = DrainOptions(checkpoint_policy="Reseed", accept_batch_id_restart=True, state_loss_policy="Accept")
     accepted = plan_query(restart, facts)
     assert (accepted.checkpoint_policy, accepted.first_batch_id(7)) == ("Reseed", 0)
     assert "batch ids start again at 0" in accepted.warnings[0]
+
+
+def test_the_format_of_joins_matters_to_joins_only() -> None:
+    assert plan_query(DrainOptions(), replace(FACTS, join_format="3")).checkpoint_policy == "Reseed"
+    assert plan_query(DrainOptions(), replace(JOIN, join_format="2")).checkpoint_policy == "Reseed"
 
 
 @pytest.mark.parametrize(("sink_class", "policy", "first"), [(KAFKA, "Reseed", 0), (DELTA, "Reseed", 0), (BATCHES, "Continue", 9)])
@@ -276,6 +282,7 @@ def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
         (DrainOptions(checkpoint_policy="Continue", incomplete_windows="Discard"), replace(FACTS, sink_class=FILES), UNSAFE, "'Reseed'"),
         (DrainOptions(incomplete_windows="SideOutput"), OWN_PROVIDER, UNSAFE, "incompleteWindows.policy 'Emit'"),
         (DrainOptions(checkpoint_policy="Reseed"), STATE_IDS, "CheckpointPolicyUnsafe", "checkpointFormatVersion is 2"),
+        (DrainOptions(checkpoint_policy="Reseed"), JOIN, "CheckpointPolicyUnsafe", "join.stateFormatVersion is 3"),
         (DrainOptions(checkpoint_policy="Reseed"), OWN_PROVIDER, "CheckpointPolicyUnsafe", "com.example.Provider"),
     ],
 )
