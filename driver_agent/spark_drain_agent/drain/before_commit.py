@@ -213,7 +213,7 @@ class BeforeCommit:
                     under_way = [(target, self._begin_to_catch_up(target)) for target in fresh]
                     self._reporter.change(
                         reason=reasons.CATCHING_UP,
-                        message=f"{', '.join(target.label for target in fresh)}: reading on to the latest offsets of this moment",
+                        message=self._reading_on(fresh),
                     )
                     for target, catch_up in under_way:
                         if catch_up is not None:
@@ -223,8 +223,13 @@ class BeforeCommit:
                     if any(target.stopped for target in self._targets):
                         self._starts.let_restart()
                         self._plan(options)
-        except (PlanRejectedError, QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
-            raise _explained(error) from error
+        except (DrainEndedError, PlanRejectedError, QueryEndedError, UnknownCheckpointFormatError, *JavaError, OSError) as error:
+            raise self._named_at_the_deadline(_explained(error)) from error
+
+    def _reading_on(self, targets: Iterable[UncommittedQuery]) -> str:
+        message = f"{', '.join(target.label for target in targets)}: reading on to the latest offsets of this moment"
+        restless = self._starts.restless()
+        return f"{message}; the application stops {restless} again and again" if restless else message
 
     def _begin_to_catch_up(self, target: UncommittedQuery) -> CatchUp | None:
         with _named(target):
@@ -396,6 +401,11 @@ def _wait_or_stopped(target: UncommittedQuery, catch_up: CatchUp) -> None:
     except QueryEndedError:
         if not target.stopped:
             raise
+    except DrainEndedError as ended:
+        if ended.reason != reasons.DEADLINE_EXCEEDED:
+            raise
+        message = f"{ended}; still reading on: {target.label}"
+        raise DrainEndedError(ended.state, ended.reason, message, ended.withdrawal) from ended
 
 
 def _explained(error: BaseException) -> BaseException:

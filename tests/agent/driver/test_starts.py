@@ -271,6 +271,37 @@ def test_a_query_that_the_application_restarts_while_it_catches_up(warm: Warm, t
     assert ids_in(tmp_path / "out/restarted") == exactly(feed.ids)
 
 
+def test_a_deadline_while_a_query_that_is_restarted_again_and_again_reads_on(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """It has more to read than it is given the time for, so that nothing else tells why the drain does not come to its end."""
+    feed.add(40)
+    began, calm = threading.Event(), threading.Event()
+
+    def linger(batch: DataFrame, batch_id: int) -> None:
+        began.set()
+        time.sleep(0.3)
+
+    def supervise() -> None:
+        while not calm.is_set():
+            query = start(warm.session, tmp_path, "restless", linger)
+            calm.wait(1)
+            query.stop()
+
+    supervisor = Started(supervise)
+    assert began.wait(60)
+    try:
+        hasty = DrainNotification(drain_id="hasty", created_at=utc_now(), deadline=utc_now() + timedelta(seconds=10), mode="CatchUp")
+        with warm.agent.gate.user_waits():
+            write_notification(open_channel(warm.drains.location), hasty)
+            drain = warm.drains.reaches("hasty", "Failed")
+    finally:
+        calm.set()
+        supervisor.result()
+        warm.let_go()
+    assert drain["reason"] == "DeadlineExceeded"
+    assert "still reading on: query 'restless'" in drain["message"]
+    assert "the application stopped query 'restless' again and again" in drain["message"]
+
+
 @pytest.mark.parametrize("ended_by", ["the application", "an earlier drain"])
 def test_a_query_that_is_named_between_its_end_and_its_next_start(warm: Warm, tmp_path: Path, feed: Feed, ended_by: str) -> None:
     first, other = start(warm.session, tmp_path, "restarted"), start(warm.session, tmp_path, "other")
