@@ -105,9 +105,8 @@ class BeforeCommit:
             try:
                 with self._reporter.timed("plan"):
                     self._wait_until_in_place()
-                    if options.queries is not None:  # one of them may be between its end and its next start
-                        self._starts.let_restart(drained=True)
-                        self._starts.wait()
+                    self._starts.let_restart()
+                    self._starts.wait()
                     self._plan(options)
                 self._wait_for_approval(options)
                 if options.mode == "CatchUp" and not caught_up:

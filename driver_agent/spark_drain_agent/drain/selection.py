@@ -66,12 +66,11 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
                 "before the drain, or drain the others by name, with `queries` and afterDrain 'Keep'",
             )
     found = [tracked for tracked, state in there if state is not Standing.FAILED]
-    stopped = [tracked for tracked, state in standing if state is Standing.STOPPED and not host.held.ended(tracked)]
-    kept_open = [tracked for tracked, state in standing if state is Standing.STOPPED and host.held.kept_open(tracked)]
+    stopped = [tracked for tracked, state in standing if state is Standing.STOPPED]
     return Selection(
         targets=tuple(tracked for tracked in found if _is_asked_for(options, tracked)),
         beside=tuple(tracked for tracked in found if not _is_asked_for(options, tracked)),
-        left_alone=tuple(_left_alone(stopped, kept_open, gone_on, unfinished)) if options.queries is None else (),
+        left_alone=tuple(_left_alone(host, options, stopped, gone_on, unfinished)) if options.queries is None else (),
     )
 
 
@@ -97,14 +96,22 @@ def _unfinished(host: DrainHost, options: DrainOptions, standing: Sequence[tuple
 
 
 def _left_alone(
-    stopped: Sequence[TrackedQuery], kept_open: Sequence[TrackedQuery], gone_on: Sequence[TrackedQuery], unfinished: Sequence[TrackedQuery]
+    host: DrainHost,
+    options: DrainOptions,
+    stopped: Sequence[TrackedQuery],
+    gone_on: Sequence[TrackedQuery],
+    unfinished: Sequence[TrackedQuery],
 ) -> Iterator[str]:
+    kept_open = [tracked for tracked in stopped if host.held.kept_open(tracked)]
     if unfinished:
         yield f"an earlier drain of {_labels(unfinished)} was given up in the middle: its next start ends that drain"
-    if stopped:
-        yield f"the application had stopped {_labels(stopped)} itself: what is open there was not emitted"
+    if by_application := [tracked for tracked in stopped if not host.held.ended(tracked)]:
+        yield f"the application had stopped {_labels(by_application)} itself: what is open there was not emitted"
     if kept_open:
         yield f"an earlier drain with mode 'Stop' has ended {_labels(kept_open)}: what is open there was not emitted"
+    behind = [tracked for tracked in stopped if host.held.made_good(tracked) and tracked not in kept_open]
+    if behind and options.mode == "CatchUp":
+        yield f"an earlier drain has ended {_labels(behind)}: what has come since was not read"
     if gone_on:
         yield f"another run has gone on with the checkpoint of {_labels(gone_on)}, and has what is open there"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from spark_drain_store import reasons
 
@@ -43,22 +43,18 @@ class Starts:
         """Return the queries that belong to the drain, by the order of their start."""
         return tuple(item for item in self._host.registry.all() if self._concerns(item))
 
-    def let_restart(self, *, drained: bool = False) -> None:
+    def let_restart(self) -> None:
         """Give an application time to start again what it has stopped: a program that restarts its queries has not left them behind.
 
-        It may start them one after the other, so each start gives it that time anew for those that are left.
-
-        Parameters
-        ----------
-        drained
-            Whether it is given that time for queries, too, that an earlier drain has flushed.
+        So it may be with those that an earlier drain has ended. It may start them one after the other, so each start gives it that time
+        anew for those that are left.
         """
-        awaited = self._stopped(drained=drained) - self._awaited
+        awaited = self._stopped() - self._awaited
         self._awaited |= awaited
         self._seen.update(self.known())
         while awaited:
             until = monotonic() + _RESTART_SECONDS
-            while (left := awaited & self._stopped(drained=drained)) == awaited and monotonic() < until:
+            while (left := awaited & self._stopped()) == awaited and monotonic() < until:
                 self._pause()
             if left == awaited:
                 return
@@ -66,22 +62,17 @@ class Starts:
 
     @property
     def may_restart(self) -> bool:
-        """Whether the application has stopped a query that `let_restart` has not waited for."""
+        """Whether a query was stopped that `let_restart` has not waited for."""
         return not self._stopped() <= self._awaited
 
     def restless(self) -> str:
         """Return the queries that the application stops again and again, or ""."""
-        times = Counter(item.label for item in self._stopped_of(self._seen))
+        times = Counter(item.label for item in self._seen if _was_stopped(item) and not self._host.held.ended(item))
         return ", ".join(sorted(label for label, stopped in times.items() if stopped >= _RESTLESS))
 
-    def _stopped(self, *, drained: bool = False) -> set[TrackedQuery]:
+    def _stopped(self) -> set[TrackedQuery]:
         """Return the queries that the application has stopped, or an earlier drain has ended, and that were not started again."""
-        return self._stopped_of(self.known(), drained=drained)
-
-    def _stopped_of(self, items: Iterable[TrackedQuery], *, drained: bool = False) -> set[TrackedQuery]:
-        stopped = {item for item in items if item.standing() is Standing.STOPPED}
-        held = self._host.held
-        return stopped if drained else {item for item in stopped if not held.ended(item) or held.kept_open(item)}
+        return {item for item in self.known() if _was_stopped(item)}
 
     def wait(self) -> None:
         """Let the starts in flight come to their ends: what they start has to be planned too."""
@@ -95,3 +86,7 @@ class Starts:
                 raise
             starting = ", ".join(item.label for item in awaited)
             raise DrainEndedError(ended.state, ended.reason, f"{ended}; still being started: {starting}", ended.withdrawal) from ended
+
+
+def _was_stopped(item: TrackedQuery) -> bool:
+    return item.standing() is Standing.STOPPED

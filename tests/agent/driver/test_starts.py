@@ -342,6 +342,25 @@ def test_a_query_that_an_earlier_drain_has_ended_with_what_is_open_in_it(warm: W
         again.result()
 
 
+@pytest.mark.parametrize("restarted", [True, False], ids=["restarted", "left"])
+def test_a_catch_up_after_an_earlier_drain(warm: Warm, tmp_path: Path, feed: Feed, restarted: bool) -> None:
+    """What the earlier drain has ended has nothing open, but there is more to read."""
+    start(warm.session, tmp_path, "only").processAllAvailable()
+    with warm.requested(queries="only", afterDrain="Keep") as earlier:
+        warm.drains.reaches(earlier, "Drained")
+    feed.add(2)
+    with warm.requested("CatchUp") as asked:
+        warm.drains.reaches(asked, "Acknowledged")
+        time.sleep(1)
+        again = Started(lambda: start(warm.session, tmp_path, "only")) if restarted else None
+        drain = warm.drains.reaches(asked, "Drained")
+        assert names(drain) == ({"only"} if restarted else set())
+        assert ("an earlier drain has ended query 'only': what has come since was not read" in drain["message"]) == (not restarted)
+    if again is not None:
+        again.result()
+        assert ids_in(tmp_path / "out/only") == exactly(feed.ids)
+
+
 def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
     began, linger = lingering(stopping)
     blocked, other = start(warm.session, tmp_path, "blocked", linger), start(warm.session, tmp_path, "other")
