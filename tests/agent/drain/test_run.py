@@ -20,6 +20,7 @@ from spark_drain_agent.drain.selection import Selection
 from spark_drain_agent.driver import agent, watch
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.gate import Phase
+from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import DrainNotification, DrainReport, DrainState, ExecutorException, ExecutorState, QueryReport
@@ -229,6 +230,9 @@ class Unnamed:
     """A query that was started without a name."""
 
     captured = SimpleNamespace(query_name="")
+
+    def standing(self) -> Standing:
+        return Standing.RUNS
 
 
 class Slow:
