@@ -103,6 +103,18 @@ def test_a_version_that_begins_with_empty_state_is_told_to_use_the_older_format(
 
 
 @pytest.mark.usefixtures("newer")
+def test_a_query_without_state_begins_in_any_format(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    for file in (FIRST, SECOND):
+        events.add(file)
+        app = application()
+        read_all(app.start(events.stream().select(F.array("id").alias("ids")), sink))
+        app.drain()
+        app.close()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
+@pytest.mark.usefixtures("newer")
 def test_an_archive_is_put_back(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(FIRST)

@@ -200,9 +200,8 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     if forgotten and options.state_loss_policy == "Refuse":
         raise PlanRejectedError(
             reasons.STATE_WOULD_BE_LOST,
-            f"{facts.label} keeps state that an infinite watermark does not emit ({', '.join(forgotten)}) and "
-            "that the next version would start "
-            "without: set stateLossPolicy to 'Accept', or use mode 'Stop' to keep it",
+            f"{facts.label} keeps state that an infinite watermark does not emit ({', '.join(forgotten)}), and without which the next "
+            "version may have to start: set stateLossPolicy to 'Accept', or use mode 'Stop' to keep it",
         )
     policy, restart = _checkpoint_policy(options, facts)
     _check_gap(options, facts, policy)

@@ -110,9 +110,10 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
     internals = tracked.internals
 
     def stores(metadata: str) -> Sequence[OperatorStores]:
-        if (state_format := internals.session_conf(STATE_FORMAT, "1")) != "1":
+        found = planned_stores(internals, tracked.captured, files.root, metadata)
+        if found and (state_format := internals.session_conf(STATE_FORMAT, "1")) != "1":
             raise EmptyStateError(f"{STATE_FORMAT} is {state_format}, and no empty state can be made in that format: start it with 1")
-        return planned_stores(internals, tracked.captured, files.root, metadata)
+        return found
 
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         return empty_store(internals, confs, folder)
