@@ -108,7 +108,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
             "another version is running its first batch there in this driver: stop it, or wait until that batch is committed"
         )
     if planned and not goes_on:
-        _refuse_taken(files, first, version.taken(first))
+        _refuse_taken(files, first, version.taken(first), needs_state=bool(begun.stores and journal.begun_by))
     if checkpoint.newest_commit != first - 1:
         return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
     if journal.begun_by and not goes_on:
@@ -133,15 +133,20 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         _make(files, begun.stores, first, lambda folder: version.make_empty(confs, folder))
 
 
-def _refuse_taken(files: CheckpointFiles, first: int, taken: bool | None) -> None:
-    """Keep the state of another version's interrupted batch where the sink may have taken that: it exists nowhere else."""
+def _refuse_taken(files: CheckpointFiles, first: int, taken: bool | None, *, needs_state: bool) -> None:
+    """Keep the state of another version's interrupted batch where the sink may have taken that: it exists nowhere else.
+
+    A version without state, which has made no empty one, leaves no trace of what the sink has taken; where the sink then passes over the
+    batch, no state of it is written for a version that needs some.
+    """
     back = "`python -m spark_drain_agent resume --from archive --discard-newer`"
     ways_out = f"start that version until the batch is committed, or go back with {back}"
     if taken:
         raise EmptyStateError(
             f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {ways_out}"
         )
-    if taken is None and any(version > first for version in _state_files(files).values()):
+    versions = _state_files(files).values()
+    if taken is None and (any(version > first for version in versions) or (needs_state and first not in versions)):
         raise EmptyStateError(
             f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {ways_out}; if the "
             f"sink has not taken it, or replaces what it has of a batch, remove {files.uri(f'offsets/{first}')} and start again"

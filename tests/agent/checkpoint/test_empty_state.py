@@ -215,6 +215,38 @@ def test_another_version_does_not_repeat_a_batch_that_the_sink_may_have_taken(tm
     assert not (written and found.files.is_file(written))
 
 
+@pytest.mark.parametrize("late", ["", "state/0/0/8.zip"])
+@pytest.mark.parametrize(
+    ("stores", "taken", "refused"),
+    [([AGGREGATION], None, True), ([AGGREGATION], False, False), ([], None, False)],
+    ids=["with state", "sink without memory", "without state"],
+)
+def test_another_version_after_one_without_state(
+    tmp_path: Path, stores: list[OperatorStores], taken: bool | None, refused: bool, late: str
+) -> None:
+    """Where the sink passes over the batch no task writes state, which all later batches need; of the batch before nothing tells."""
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files))
+    found.write_offsets(9, found.offsets(8))
+    if late:
+        found.files.write(late, "uploaded late")
+    next_version = version(found.files, *stores, fingerprint="v3", taken=taken)
+    if refused:
+        with pytest.raises(EmptyStateError, match="which the sink may have taken and would then pass over: start that version"):
+            begin_generation(found.files, journal_in(found), next_version)
+        begin_generation(found.files, journal_in(found), version(found.files, taken=taken))
+        found.files.delete("offsets/9")
+    begin_generation(found.files, journal_in(found), next_version)
+    assert found.files.is_file("state/0/0/9.snapshot") is bool(stores)
+
+
+def test_a_version_after_a_start_without_the_agent(tmp_path: Path) -> None:
+    """That fails before the sink has taken anything, for want of state."""
+    found = seeded(tmp_path, 9, planned=True)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION, taken=None))
+    assert found.files.is_file("state/0/0/9.snapshot")
+
+
 def test_another_version_does_not_take_the_state_of_one_that_runs(tmp_path: Path) -> None:
     found = seeded(tmp_path, 9)
     begin_generation(found.files, DONE, version(found.files, AGGREGATION))
