@@ -70,7 +70,7 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
     return Selection(
         targets=tuple(tracked for tracked in found if _is_asked_for(options, tracked)),
         beside=tuple(tracked for tracked in found if not _is_asked_for(options, tracked)),
-        left_alone=tuple(_left_alone(host, options, stopped, gone_on, unfinished)) if options.queries is None else (),
+        left_alone=tuple(_left_alone(host, stopped, gone_on, unfinished)) if options.queries is None else (),
     )
 
 
@@ -96,11 +96,7 @@ def _unfinished(host: DrainHost, options: DrainOptions, standing: Sequence[tuple
 
 
 def _left_alone(
-    host: DrainHost,
-    options: DrainOptions,
-    stopped: Sequence[TrackedQuery],
-    gone_on: Sequence[TrackedQuery],
-    unfinished: Sequence[TrackedQuery],
+    host: DrainHost, stopped: Sequence[TrackedQuery], gone_on: Sequence[TrackedQuery], unfinished: Sequence[TrackedQuery]
 ) -> Iterator[str]:
     kept_open = [tracked for tracked in stopped if host.held.kept_open(tracked)]
     if unfinished:
@@ -109,9 +105,8 @@ def _left_alone(
         yield f"the application had stopped {_labels(by_application)} itself: what is open there was not emitted"
     if kept_open:
         yield f"an earlier drain with mode 'Stop' has ended {_labels(kept_open)}: what is open there was not emitted"
-    behind = [tracked for tracked in stopped if host.held.made_good(tracked) and tracked not in kept_open]
-    if behind and options.mode == "CatchUp":
-        yield f"an earlier drain has ended {_labels(behind)}: what has come since was not read"
+    if flushed := [tracked for tracked in stopped if host.held.made_good(tracked) and tracked not in kept_open]:
+        yield f"an earlier drain has ended {_labels(flushed)}: what has come since was not read"
     if gone_on:
         yield f"another run has gone on with the checkpoint of {_labels(gone_on)}, and has what is open there"
 

@@ -342,14 +342,14 @@ def test_a_query_that_an_earlier_drain_has_ended_with_what_is_open_in_it(warm: W
         again.result()
 
 
-@pytest.mark.parametrize("restarted", [True, False], ids=["restarted", "left"])
-def test_a_catch_up_after_an_earlier_drain(warm: Warm, tmp_path: Path, feed: Feed, restarted: bool) -> None:
+@pytest.mark.parametrize(("mode", "restarted"), [("CatchUp", True), ("CatchUp", False), ("Drain", False)])
+def test_a_drain_after_an_earlier_one(warm: Warm, tmp_path: Path, feed: Feed, mode: str, restarted: bool) -> None:
     """What the earlier drain has ended has nothing open, but there is more to read."""
     start(warm.session, tmp_path, "only").processAllAvailable()
     with warm.requested(queries="only", afterDrain="Keep") as earlier:
         warm.drains.reaches(earlier, "Drained")
     feed.add(2)
-    with warm.requested("CatchUp") as asked:
+    with warm.requested(mode) as asked:
         warm.drains.reaches(asked, "Acknowledged")
         time.sleep(1)
         again = Started(lambda: start(warm.session, tmp_path, "only")) if restarted else None

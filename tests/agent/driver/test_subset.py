@@ -104,7 +104,7 @@ def test_an_end_that_main_has_not_asked_for_yet_reaches_it_after_the_drain(besid
 def test_a_later_drain_does_not_call_a_drained_query_stopped(beside: Beside, warm: Warm) -> None:
     with beside.drain():
         pass
-    assert warm.drain()["message"] == "1 query drained"
+    assert warm.drain()["message"] == "1 query drained; an earlier drain has ended query 'drained': what has come since was not read"
 
 
 def test_a_stop_is_a_stop(beside: Beside, warm: Warm) -> None:
