@@ -419,4 +419,11 @@ CASES = [
         flushed=[],
         operators=(("GlobalLimit", "forgotten", 1, 1),),
     ),
+    Case(
+        name="streaming limit, without a watermark",
+        build=lambda events, _: events.stream(None).dropDuplicates(["id"]).limit(10).select("id"),
+        truth=_numbers(EVENTS[:10]),
+        flushed=[],
+        operators=(("GlobalLimit", "forgotten", 1, 1), ("Deduplicate", "forgotten", 24, 24)),
+    ),
 ]

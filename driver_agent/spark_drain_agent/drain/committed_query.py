@@ -265,6 +265,7 @@ class CommittedQuery:
         try:
             tried = self._flushes_in_place(live)
             if tried:
+                self._tracked.keep_limits(live.session)
                 flushed = flush_running(live, checkpoint, partial(self._begin, before, tell), committed)
                 committed = flushed.flush_batch_id if flushed is not None else committed
         finally:

@@ -16,6 +16,7 @@ from spark_drain_agent.clock import wall
 from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, REAL_TIME_TRIGGER, QueryFacts, fingerprint
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES, RunningFlushFacts
 from spark_drain_agent.queries.standing import Standing
+from spark_drain_agent.spark_internals.empty_limits import keep_empty_limits
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
 from spark_drain_agent.spark_internals.operators import LogicalOperator
@@ -125,7 +126,13 @@ class TrackedQuery:
         """Return the writer in the session that was kept: the application may have changed confs, schema or views since."""
         if self._session is None:
             self.keep_session()
+        self.keep_limits(self._session)
         return self.internals.in_session(self.captured, self._session)
+
+    def keep_limits(self, session: Any) -> None:
+        """Let limits of the query's stream stay in the plan of a batch without input, in a JVM session that is not the application's."""
+        if any(operator.name == "GlobalLimit" for operator in self.operators):
+            keep_empty_limits(session)
 
     def local_properties(self) -> dict[str, str | None]:
         """Return what a query inherits from the thread that starts it, and what marks its batches."""
