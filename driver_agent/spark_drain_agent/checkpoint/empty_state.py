@@ -139,17 +139,15 @@ def _refuse_taken(files: CheckpointFiles, first: int, taken: bool | None, *, nee
     A version without state, which has made no empty one, leaves no trace of what the sink has taken; where the sink then passes over the
     batch, no state of it is written for a version that needs some.
     """
-    back = "`python -m spark_drain_agent resume --from archive --discard-newer`"
-    ways_out = f"start that version until the batch is committed, or go back with {back}"
+    again = "start that version until the batch is committed"
     if taken:
-        raise EmptyStateError(
-            f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {ways_out}"
-        )
+        raise EmptyStateError(f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {again}")
     versions = _state_files(files).values()
     if taken is None and (any(version > first for version in versions) or (needs_state and first not in versions)):
         raise EmptyStateError(
-            f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {ways_out}; if the "
-            f"sink has not taken it, or replaces what it has of a batch, remove {files.uri(f'offsets/{first}')} and start again"
+            f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {again}, or go "
+            "back with `python -m spark_drain_agent resume --from archive --discard-newer`; if the sink has not taken it, or "
+            f"replaces what it has of a batch, remove {files.uri(f'offsets/{first}')} and start again"
         )
 
 

@@ -66,10 +66,10 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
             "goes on after the last batch"
         )
     if journal.checkpoint_policy != "Reseed":
+        way_out = "another checkpointLocation" if journal.checkpoint_policy == "Keep" else "the checkpoint as it is"
         raise RestoreError(
             f"drain {journal.drain_id} of {files.root} had checkpoint.policy {journal.checkpoint_policy!r}, and only a drain with "
-            "'Reseed' can be undone: the sink has seen the id of the flush batch and may skip the next batch; start any version on the "
-            "checkpoint as it is"
+            f"'Reseed' can be undone: start the next version on {way_out}"
         )
     if not files.is_file(f"{journal.work}/metadata"):
         raise RestoreError(f"{files.uri(journal.work)}, the archive of drain {journal.drain_id}, is gone: see checkpoint.retainArchives")
@@ -84,10 +84,10 @@ def check_restorable(files: CheckpointFiles, journal: Journal | None, *, discard
     newer = 0 if newest is None else newest + 1 - journal.first_batch_id
     refused = refuse_reuse(journal.sink_batch_ids, accepted=accept_reuse)
     if refused and (newer > 0 or journal.flush_may_be_taken):
-        taken = "has taken" if newer > 0 else "may have taken"
+        taken, version = ("has taken", "the version that ran there last") if newer > 0 else ("may have taken", "any version")
         raise RestoreError(
             f"the sink of {files.root} {refused} and {taken} batch {journal.flush_batch_id}, so it would skip the next batch of the "
-            f"version before drain {journal.drain_id}: start any version on the checkpoint as it is"
+            f"version before drain {journal.drain_id}: start {version} on the checkpoint as it is"
         )
     if newer > 0 and not discard_newer:
         raise RestoreError(

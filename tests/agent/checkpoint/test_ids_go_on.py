@@ -90,7 +90,7 @@ NOT_TAKEN = {"flushes": False, "flush_may_be_taken": False}
         ("REMEMBERED", {}, 8, "remembers batch ids"),
         ("REMEMBERED accepted", {}, 8, "remembers batch ids"),
         ("REMEMBERED", {"first_batch_id": 8} | NOT_TAKEN, 7, ""),
-        ("REMEMBERED", {"first_batch_id": 8} | NOT_TAKEN, 8, "remembers batch ids"),
+        ("REMEMBERED", {"first_batch_id": 8} | NOT_TAKEN, 8, "remembers batch ids .*start the version that ran there last"),
         ("UNKNOWN", {}, 8, "may remember batch ids .give --accept-batch-id-reuse"),
         ("UNKNOWN accepted", {}, 8, ""),
         ("UNKNOWN", RESTARTED, -1, "may remember batch ids"),
@@ -102,6 +102,8 @@ NOT_TAKEN = {"flushes": False, "flush_may_be_taken": False}
         ("NONE", {}, 10, "has run 2 batches"),
         ("NONE", RESTARTED, -1, ""),
         ("NONE", RESTARTED, 0, "has run 1 batch "),
+        ("NONE", {"checkpoint_policy": "Keep"}, 8, "can be undone: start the next version on another checkpointLocation"),
+        ("NONE", {"checkpoint_policy": "Continue"}, 8, "can be undone: start the next version on the checkpoint as it is"),
     ],
 )
 def test_what_may_be_taken_back(tmp_path: Path, sink: str, changes: dict[str, Any], newest: int, refused: str) -> None:
