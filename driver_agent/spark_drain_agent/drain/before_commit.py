@@ -210,10 +210,7 @@ class BeforeCommit:
             with self._reporter.timed("catchUp"):
                 while fresh := [target for target in self._targets if target.tracked not in begun]:
                     under_way = [(target, self._begin_to_catch_up(target)) for target in fresh]
-                    self._reporter.change(
-                        reason=reasons.CATCHING_UP,
-                        message=self._reading_on(fresh),
-                    )
+                    self._reporter.change(reason=reasons.CATCHING_UP, message=self._reading_on(fresh))
                     for target, catch_up in under_way:
                         if catch_up is not None:
                             _wait_or_stopped(target, catch_up)
@@ -293,8 +290,7 @@ class BeforeCommit:
         restless = self._starts.restless()
         if not restless or not isinstance(error, DrainEndedError) or error.reason != reasons.DEADLINE_EXCEEDED:
             return error
-        message = f"{error}; the application stopped {restless} again and again, and started it anew. Let it run for longer, or stop it"
-        return DrainEndedError(error.state, error.reason, message, error.withdrawal)
+        return error.adding(f"the application stopped {restless} again and again, and started it anew. Let it run for longer, or stop it")
 
     def _look_again_for_unseen(self, options: DrainOptions) -> None:
         """Refuse what was started out of the agent's sight while the others were frozen."""
@@ -364,8 +360,7 @@ class BeforeCommit:
             running = _under_way(first)
             if ended.reason != reasons.DEADLINE_EXCEEDED or not running:
                 raise
-            message = f"{ended}; still running: {running}. Allow longer than that takes"
-            raise DrainEndedError(ended.state, reasons.BATCH_STILL_RUNNING, message, ended.withdrawal) from ended
+            raise ended.adding(f"still running: {running}. Allow longer than that takes", reasons.BATCH_STILL_RUNNING) from ended
 
     def _for_callbacks(self, planned: _Planned) -> DrainContext:
         return DrainContext(
@@ -403,8 +398,7 @@ def _wait_or_stopped(target: UncommittedQuery, catch_up: CatchUp) -> None:
     except DrainEndedError as ended:
         if ended.reason != reasons.DEADLINE_EXCEEDED:
             raise
-        message = f"{ended}; still reading on: {target.label}"
-        raise DrainEndedError(ended.state, ended.reason, message, ended.withdrawal) from ended
+        raise ended.adding(f"still reading on: {target.label}") from ended
 
 
 def _explained(error: BaseException) -> BaseException:

@@ -29,6 +29,10 @@ class DrainEndedError(Exception):
         super().__init__(message)
         self.state, self.reason, self.withdrawal = state, reason, withdrawal
 
+    def adding(self, words: str, reason: str = "") -> DrainEndedError:
+        """Return the same end with more to its message, and with another reason where one is given."""
+        return DrainEndedError(self.state, reason or self.reason, f"{self}; {words}", self.withdrawal)
+
 
 class SparkStoppedError(Exception):
     """The SparkContext was stopped: the drain is left to the application's next one."""

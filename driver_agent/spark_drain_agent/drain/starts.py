@@ -85,7 +85,7 @@ class Starts:
             if ended.reason != reasons.DEADLINE_EXCEEDED:
                 raise
             starting = ", ".join(item.label for item in awaited)
-            raise DrainEndedError(ended.state, ended.reason, f"{ended}; still being started: {starting}", ended.withdrawal) from ended
+            raise ended.adding(f"still being started: {starting}") from ended
 
 
 def _was_stopped(item: TrackedQuery) -> bool:

@@ -12,6 +12,7 @@ from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.planning.sinks import batch_ids_of
 from spark_drain_agent.spark_internals.errors import redacted
 from spark_drain_agent.spark_internals.operators import LogicalOperator
+from spark_drain_agent.spark_internals.state_stores import EMPTY_JOIN_FORMATS, JOIN_FORMAT
 
 __all__ = [
     "BOUNDED_TRIGGERS",
@@ -30,8 +31,6 @@ __all__ = [
 BOUNDED_TRIGGERS = frozenset({"OneTimeTrigger", "AvailableNowTrigger"})
 REAL_TIME_TRIGGER = "RealTimeTrigger"
 _HDFS, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
-_JOIN_FORMATS = ("1", "2")
-"""In which the empty state of a join is known."""
 _EMPTY_STATE_TESTED = frozenset({"3.5", "4.0", "4.1", "4.2", "4.3"})
 """Releases with which a test makes the empty state of every operator, with both providers."""
 _UNRECOVERABLE_SINKS = frozenset({"memory"})
@@ -346,11 +345,8 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
         return (
             f"spark.sql.streaming.stateStore.checkpointFormatVersion is {facts.state_format}, and no empty state can be made in that format"
         )
-    if facts.join_format not in _JOIN_FORMATS and any(operator.name == "Join" for operator in facts.operators):
-        return (
-            f"spark.sql.streaming.join.stateFormatVersion is {facts.join_format}, and the empty state of a join is known up to "
-            f"{_JOIN_FORMATS[-1]}"
-        )
+    if facts.join_format not in EMPTY_JOIN_FORMATS and any(operator.name == "Join" for operator in facts.operators):
+        return f"{JOIN_FORMAT} is {facts.join_format}, and the empty state of a join is known up to {EMPTY_JOIN_FORMATS[-1]}"
     return "" if release in _EMPTY_STATE_TESTED else f"an empty state has not been tested with Spark {facts.spark_version}"
 
 

@@ -97,10 +97,11 @@ def table_folder(internals: SparkInternals, table: str, data_format: str, path: 
 def _in_schema(internals: SparkInternals, schema: str, path: str) -> str:
     """Return where a table is made that is given a path: a relative one is below its schema's (`SessionCatalog`)."""
     hadoop_path = internals.jvm.org.apache.hadoop.fs.Path
-    if hadoop_path(path).isAbsolute() or hadoop_path(path).toUri().isAbsolute():
+    asked = hadoop_path(path)
+    if asked.isAbsolute() or asked.toUri().isAbsolute():
         return internals.qualified(path)
     folder = internals.session_state().catalog().getDatabaseMetadata(schema).locationUri()
-    return internals.qualified(str(hadoop_path(hadoop_path(folder), path).toString()))
+    return internals.qualified(str(hadoop_path(hadoop_path(folder), asked).toString()))
 
 
 def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format: str, folder: str) -> str:

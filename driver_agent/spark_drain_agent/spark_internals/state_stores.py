@@ -20,6 +20,7 @@ from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = [
+    "EMPTY_JOIN_FORMATS",
     "JOIN_FORMAT",
     "STATE_FORMAT",
     "STATE_PROVIDER",
@@ -44,6 +45,8 @@ STATE_FORMAT = f"{_STORE_CONF}.checkpointFormatVersion"
 """Conf with the format of state; from 2 on the files of each batch have ids, which the commit log names."""
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 """Conf with the format in which joins keep their state."""
+EMPTY_JOIN_FORMATS = ("1", "2")
+"""In which the empty state of a join is known."""
 _CHANGELOG = f"{_STORE_CONF}.rocksdb.changelogCheckpointing.enabled"
 _WHOLE_FILES = {
     # A snapshot is one file that can be renamed to any version; a change log is read only after the snapshot that it follows.
@@ -55,7 +58,6 @@ _SNAPSHOTS = {"1.delta": "snapshot", "1.zip": "zip"}
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _JOIN = "StreamingSymmetricHashJoinExec"
-_JOIN_VERSION = 2
 _DEFAULT_STORE = "default"
 _JOIN_STORES = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
 
@@ -201,9 +203,10 @@ def _metadata(plan: Any, number: int, partitions: int) -> str:
 
 
 def _stores(plan: Any, operator: str) -> tuple[str, ...]:
-    if operator == _JOIN and (version := int(private_field(plan, "stateFormatVersion") or 1)) > _JOIN_VERSION:
+    if operator == _JOIN and (version := str(private_field(plan, "stateFormatVersion") or 1)) not in EMPTY_JOIN_FORMATS:
+        newest = EMPTY_JOIN_FORMATS[-1]
         raise UnsupportedSparkError(
-            f"{JOIN_FORMAT} is {version}, and the empty state of a join is known up to {_JOIN_VERSION}: start it with {_JOIN_VERSION}"
+            f"{JOIN_FORMAT} is {version}, and the empty state of a join is known up to {newest}: start it with {newest}"
         )
     names = private_field(plan, "stateStoreNames")
     if names is not None:
