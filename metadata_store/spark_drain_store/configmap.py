@@ -77,7 +77,7 @@ class ConfigMapStore:
             if error.status == 413 or (error.status == 422 and "Too long" in error.message):
                 raise EntryTooLargeError(
                     f"ConfigMap {self._namespace}/{self._name} would exceed its limit ({error.message}): "
-                    "remove finished drains with `drain cleanup`"
+                    "remove finished drains with `drain cleanup`, or placements with `placement delete`"
                 ) from error
             raise self._refused("write", error) from error
         except ApiUnavailableError as error:

@@ -113,7 +113,7 @@ def check_size(entries: Mapping[str, str], before: Mapping[str, str]) -> None:
         largest = max(entries, key=lambda key: len(entries[key]))
         raise EntryTooLargeError(
             f"the metadata store would hold {total} bytes, more than its limit of {MAX_TOTAL_BYTES}; "
-            f"the largest entry is {largest!r}: remove finished drains with `drain cleanup`"
+            f"the largest entry is {largest!r}: remove finished drains with `drain cleanup`, or placements with `placement delete`"
         )
 
 

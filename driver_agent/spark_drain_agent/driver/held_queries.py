@@ -15,6 +15,7 @@ from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
+from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -137,6 +138,9 @@ class HeldQueries:
         made = HeldQuery(tracked.captured.query_name, self._host.gate, self._over, same or "", failure)
         with self._lock:
             self._stand_ins[made.id] = (tracked, made)
+        LOG.warning(
+            "%s is kept from starting until the drain's request is removed; it ends then, and has to be started again", tracked.label
+        )
         return made
 
     def _over(self, stopped: bool) -> bool:

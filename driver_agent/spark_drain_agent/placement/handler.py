@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
-from spark_drain_store import Channel, Snapshot, StoreError
+from spark_drain_store import Channel, EntryTooLargeError, Snapshot, StoreError
 from spark_drain_store.placement_messages import Destination, PlacementRequest, PlacementResponse, PlacementStatus
 from spark_drain_store.placements import Placements, delete_placement_response, read_placement_requests, write_placement_response
 
@@ -29,6 +29,9 @@ __all__ = ["PlacementHandler"]
 
 _RETRY_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
+_LONGEST_NAME = 253
+"""Of a node in Kubernetes."""
+_LONGEST_MESSAGE = 1000
 
 
 class PlacementHandler:
@@ -219,9 +222,31 @@ class PlacementHandler:
                 return
 
     def _write(self, response: PlacementResponse) -> None:
-        complete = replace(response, run_id=self._run_id, updated_at=utc_now())
+        complete = replace(_bounded(response), run_id=self._run_id, updated_at=utc_now())
+        try:
+            write_placement_response(self._channel, complete)
+        except EntryTooLargeError:
+            self._remove_unasked()
+            write_placement_response(self._channel, complete)
         LOG.info("placement %s: %s: %s", complete.placement_id, complete.status, complete.message)
-        write_placement_response(self._channel, complete)
+
+    def _remove_unasked(self) -> None:
+        """Make room: nobody asks for the responses to requests that were removed."""
+        asked = self._channel.requests.read().entries
+        unasked = [key for key in self._channel.reports.read().entries if key not in asked]
+        if unasked:
+            LOG.warning("responses to placement requests that were removed make room for others: %s", ", ".join(unasked))
+            self._channel.reports.write(dict.fromkeys(unasked))
+
+
+def _bounded(response: PlacementResponse) -> PlacementResponse:
+    """Return a response of a bounded size, whatever the request is like: hundreds fit into the store."""
+    return replace(
+        response,
+        executor_id=response.executor_id[:_LONGEST_NAME],
+        destination_host=response.destination_host[:_LONGEST_NAME],
+        message=response.message[:_LONGEST_MESSAGE],
+    )
 
 
 def _interrupted(response: PlacementResponse) -> PlacementResponse:

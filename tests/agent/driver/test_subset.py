@@ -117,7 +117,7 @@ def test_a_stop_is_a_stop(beside: Beside, warm: Warm) -> None:
         assert in_thread(lambda: warm.session.streams.awaitAnyTermination(1)) is False
 
 
-def test_another_query_really_starts(beside: Beside, warm: Warm, tmp_path: Path) -> None:
+def test_another_query_really_starts(beside: Beside, warm: Warm, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with beside.drain():
         unrelated = in_thread(lambda: start(warm.session, tmp_path, "unrelated"))
         assert not isinstance(unrelated, HeldQuery)
@@ -125,6 +125,8 @@ def test_another_query_really_starts(beside: Beside, warm: Warm, tmp_path: Path)
         assert ids_in(tmp_path / "out/unrelated") == exactly(beside.feed.ids)
         held = in_thread(lambda: start(warm.session, tmp_path, "drained"))
         assert isinstance(held, HeldQuery)
+        assert "query 'drained' is kept from starting until the drain's request is removed" in caplog.text
+        assert "query 'unrelated' is kept" not in caplog.text
         beside.feed.add()
         in_thread(unrelated.processAllAvailable)
         active: list[StreamingQuery] = warm.session.streams.active

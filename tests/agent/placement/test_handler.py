@@ -1,5 +1,6 @@
 """What is refused without a look at Spark."""
 
+import logging
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import Channel
 from spark_drain_store.placement_messages import PlacementRequest, PlacementResponse, PlacementStatus
 from spark_drain_store.placements import Placements, write_placement_response
+from spark_drain_store.protocol import MAX_TOTAL_BYTES
 from spark_drain_store.topics import PLACEMENT
 
 from tests.support.waiting import eventually
@@ -68,3 +70,33 @@ def test_a_placement_that_came_when_the_system_had_no_more_threads_is_answered_l
             handler.consider(channel.requests.read())
     handler.consider(channel.requests.read())
     eventually(lambda: Placements.read(channel).responses.get("p"), what="the answer", seconds=10)
+
+
+def test_a_full_store_of_responses_takes_another_one(caplog: pytest.LogCaptureFixture) -> None:
+    """Responses to requests that were removed make room, and no response is larger for what its request holds."""
+    caplog.set_level(logging.INFO, "spark_drain")
+    channel = Channel.in_memory().about(PLACEMENT)
+    channel.reports.write({"old": "x" * (MAX_TOTAL_BYTES - 500)})
+    asked = replace(REQUEST, destination_host="N" * 10_000)
+    channel.requests.write({"p": asked.to_json()})
+    handler = PlacementHandler(cast(SparkInternals, SimpleNamespace(stopped=False, jvm=None)), channel, "spark-1", str, list)
+    handler.consider(channel.requests.read())
+    answer = eventually(lambda: Placements.read(channel).responses.get("p"), what="the answer", seconds=10)
+    assert answer.status is PlacementStatus.BAD_REQUEST
+    assert "destinationHost must be the name of a node" in answer.message
+    assert len(answer.to_json()) < 2000
+    assert list(channel.reports.read().entries) == ["p"]
+    assert caplog.text.count("placement p: BAD_REQUEST") == 1
+
+
+def test_a_response_for_which_there_is_no_room_is_not_logged_as_given(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "spark_drain")
+    channel = Channel.in_memory().about(PLACEMENT)
+    channel.requests.write({"p": REQUEST.to_json(), "other": "{}"})
+    channel.reports.write({"other": "x" * (MAX_TOTAL_BYTES - 100)})
+    internals = SimpleNamespace(stopped=True, jvm=None)
+    handler = PlacementHandler(cast(SparkInternals, internals), channel, "spark-1", str, list)
+    handler._requests = {"p": REQUEST}
+    handler._respond(PlacementResponse(placement_id="p", status=PlacementStatus.FAILED, updated_at=REQUEST.created_at))
+    assert "placement p: FAILED" not in caplog.text
+    assert "placement p: the response could not be written" in caplog.text
