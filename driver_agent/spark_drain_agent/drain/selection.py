@@ -153,5 +153,6 @@ def check_all_seen(host: DrainHost) -> None:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
             f"the agent has not seen the start of queries {names}: run the application under `python -m spark_drain_agent`, or call "
-            "attach(spark) before starting them; one without name and checkpointLocation whose start was interrupted ends with the driver",
+            "attach(spark) before starting them; one that Java code starts, or whose start was interrupted before the agent knew it, cannot be "
+            "drained: stop it before the drain",
         )

@@ -12,7 +12,7 @@ from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.planning.sinks import batch_ids_of
 from spark_drain_agent.spark_internals.errors import redacted
 from spark_drain_agent.spark_internals.operators import LogicalOperator
-from spark_drain_agent.spark_internals.state_stores import EMPTY_JOIN_FORMATS, JOIN_FORMAT
+from spark_drain_agent.spark_internals.state_stores import EMPTY_JOIN_FORMATS, JOIN_FORMAT, STATE_FORMAT
 
 __all__ = [
     "BOUNDED_TRIGGERS",
@@ -342,9 +342,7 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
     if provider not in (_HDFS, _ROCKSDB):
         return f"{facts.state_provider} keeps its state in files that this agent does not know"
     if facts.state_format != "1":
-        return (
-            f"spark.sql.streaming.stateStore.checkpointFormatVersion is {facts.state_format}, and no empty state can be made in that format"
-        )
+        return f"{STATE_FORMAT} is {facts.state_format}, and no empty state can be made in that format"
     if facts.join_format not in EMPTY_JOIN_FORMATS and any(operator.name == "Join" for operator in facts.operators):
         return f"{JOIN_FORMAT} is {facts.join_format}, and the empty state of a join is known up to {EMPTY_JOIN_FORMATS[-1]}"
     return "" if release in _EMPTY_STATE_TESTED else f"an empty state has not been tested with Spark {facts.spark_version}"

@@ -210,7 +210,8 @@ def test_the_deadline_ends_the_wait_and_the_query_runs_on(warm: Warm, tmp_path: 
     late = DrainNotification(drain_id=str(uuid.uuid4()), created_at=now, mode="CatchUp", deadline=now + timedelta(seconds=3))
     with warm.agent.gate.user_waits():
         write_notification(open_channel(warm.drains.location), late)
-        assert warm.drains.reaches(late.drain_id, "Failed")["reason"] == "DeadlineExceeded"
+        drain = warm.drains.reaches(late.drain_id, "Failed")
+    assert (drain["reason"], "still reading on: query 'behind'" in drain["message"]) == ("DeadlineExceeded", True)
     block.unlink()
     eventually(lambda: ids_in(tmp_path / "out") == exactly(feed.ids), "the query to run on")
     warm.drains.clean_up(everything=True)
