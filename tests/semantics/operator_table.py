@@ -17,7 +17,7 @@ from tests.semantics import user_code
 from tests.semantics.user_code import Collector
 from tests.semantics.warm import MIDNIGHT, PROVIDERS, Event, Input
 
-__all__ = ["CASES", "CLICKS", "Case"]
+__all__ = ["CASES", "CLICKS", "FIRST", "Case"]
 
 FIRST = [Event(number, "abc"[number % 3], 2 * number) for number in range(12)]
 SECOND = [Event(number, "abc"[number % 3], 2 * number + 20) for number in range(12, 24)]

@@ -91,8 +91,12 @@ def test_a_sink_that_skips_ids_it_has_seen_is_written_to_again_after_another_one
     assert sink.refused == []
 
 
-def test_a_first_batch_that_fails_where_ids_start_again(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
-    """Spark does not look at the entry before batch 0 when it plans that again: it would read the sources from their beginning."""
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_first_batch_that_fails_where_ids_start_again(taken: bool, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark does not look at the entry before batch 0 when it plans that again: it would read the sources from their beginning.
+
+    A sink that skips what it has seen under an id would lose what has come since, were another batch planned in its place.
+    """
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(EVENTS[:8])
     app = application()
@@ -100,22 +104,31 @@ def test_a_first_batch_that_fails_where_ids_start_again(application: Begin, spar
     app.drain(checkpoint__policy="Reseed", checkpoint__acceptBatchIdRestart="true")
     app.close()
 
+    def fails(batch: DataFrame, batch_id: int) -> None:
+        if taken:
+            sink(batch, batch_id)
+        raise RuntimeError("out of milk")
+
     events.add(EVENTS[8:12])
     app = application()
-    failing = app.start(windows(events), _fails)
+    failing = app.start(windows(events), fails)
     with pytest.raises(StreamingQueryException, match="out of milk"):
         failing.awaitTermination()
-    assert (tmp_path / "checkpoints/q/offsets/0").exists()
+    checkpoint = tmp_path / "checkpoints/q"
+    assert (checkpoint / "offsets/0").exists()
     app.close()
     events.add(EVENTS[12:])
     app = application()
+    with pytest.raises(EmptyStateError, match="which only the sink knows"):
+        app.start(windows(events), sink)
+    if taken:
+        (checkpoint / "commits/0").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    else:
+        for name in ("0", ".0.crc"):
+            (checkpoint / "offsets" / name).unlink()
     read_all(app.start(windows(events), sink))
     app.drain()
     assert sink.ids == Counter(event.id for event in EVENTS)
-
-
-def _fails(_: DataFrame, __: int) -> None:
-    raise RuntimeError("out of milk")
 
 
 def test_the_next_version_writes_files_to_another_folder(application: Begin, spark: SparkSession, tmp_path: Path) -> None:

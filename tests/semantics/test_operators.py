@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_store import DrainState
 
-from tests.semantics.operator_table import CASES, CLICKS, Case
+from tests.semantics.operator_table import CASES, CLICKS, FIRST, Case
 from tests.semantics.warm import PROVIDERS, Application, Batches, Input, read_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -115,3 +115,42 @@ def test_a_time_that_no_watermark_passes(name: str, last_time: str | None, appli
     (operator,) = report.operators
     assert (operator.disposition, operator.rows_after) == ("residual", 1)
     assert report.warnings[-1].startswith(f"1 state rows of {operator.name} are left whose ")
+
+
+_LIMITS: dict[str, Callable[[Input, Input], DataFrame]] = {
+    "over a limit": lambda events, _: events.stream().limit(15).select("id").limit(10),
+    "of a source without records": lambda events, other: other.stream(None).limit(5).select("id").union(events.stream(None).select("id")),
+    "over a limit, without a watermark": lambda events, _: events.stream(None).limit(15).select("id").limit(10),
+}
+
+
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+@pytest.mark.parametrize("which", ["over a limit", "of a source without records"])
+def test_a_limit_is_in_the_flush_where_it_was_in_the_batch_before(
+    which: str, flush: str, application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of two limits Spark makes one; and a limit is in no batch in which its source has nothing to read."""
+    spark.conf.set(FLUSH_CONF, flush)
+    events, other = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "other")
+    events.add(FIRST)
+    app, sink = application(), Batches()
+    read_all(app.start(_LIMITS[which](events, other), sink))
+    assert app.drain(stateLossPolicy="Accept").operators[0].name == "GlobalLimit"
+    assert Counter(sink.rows) == Counter((event.id,) for event in (FIRST[:10] if which == "over a limit" else FIRST))
+
+
+@pytest.mark.parametrize(
+    ("which", "told"),
+    [("over a limit, without a watermark", "write them as one limit"), ("of a source without records", "had records in earlier batches")],
+)
+def test_a_limit_that_the_flush_would_not_find(which: str, told: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    events, other = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "other")
+    app, sink = application(), Batches()
+    for source in (other, events):
+        source.add(FIRST)
+        if source is other:
+            query = app.start(_LIMITS[which](events, other), sink)
+        read_all(query)
+    with app.asked(DrainState.REJECTED, stateLossPolicy="Accept") as refused:
+        assert (refused.reason, told in refused.message) == ("UnsupportedQuery", True)
+    assert query.isActive

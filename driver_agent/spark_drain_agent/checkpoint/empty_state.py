@@ -14,23 +14,29 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from spark_drain_agent.agent_thread import side_by_side
-from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, OffsetEntry
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
 
-__all__ = ["EmptyStateError", "NextVersion", "awaits_first_batch", "begin_generation"]
+__all__ = ["EmptyStateError", "NextVersion", "OtherVersionError", "awaits_first_batch", "begin_generation"]
 
 _STATE_FILE = re.compile(r"/(\d+)\.(?:delta|snapshot|zip|changelog)$")
 _COPIES_AT_ONCE = 8
+_WITH_CHECKSUM = "(and the .crc file beside it, where there is one)"
+_WITHOUT_STATE = "a version without state"
+"""Stands for a version's digest while another one takes its place, so that what may have been given to the sink is not forgotten."""
 _SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The one pinned conf that is about the offset log and not about state: its entries have names for sources, or not."""
 
 
 class EmptyStateError(Exception):
     """The version that starts cannot begin with an empty state under the next batch id; nothing was touched."""
+
+
+class OtherVersionError(EmptyStateError):
+    """It seems to be another one than that whose first batch was interrupted."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class NextVersion:
         Makes a store without content below a URI, with these confs.
     taken
         Returns whether the sink has taken a batch of this id and would pass over it; None where only the sink knows.
+    same
+        Whether the owner says that it is the version whose first batch was interrupted.
     """
 
     fingerprint: str
@@ -62,6 +70,7 @@ class NextVersion:
     stores: Callable[[str], Sequence[OperatorStores]]
     make_empty: Callable[[Mapping[str, str], str], EmptyStore]
     taken: Callable[[int], bool | None]
+    same: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,14 +116,17 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         raise EmptyStateError(
             "another version is running its first batch there in this driver: stop it, or wait until that batch is committed"
         )
+    without_state = False
     if planned and not goes_on:
-        _refuse_taken(files, first, version.taken(first), needs_state=bool(begun.stores and journal.begun_by))
+        versions = set(_state_files(files).values())
+        without_state = bool(journal.begun_by) and first not in versions
+        _refuse_taken(files, journal, version.taken(first), begun.stores, later=max(versions, default=0) > first, unseen=without_state)
     if checkpoint.newest_commit != first - 1:
         return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
     if journal.begun_by and not goes_on:
-        write_journal(files, replace(journal, begun_by=""))
+        write_journal(files, replace(journal, begun_by=_WITHOUT_STATE if without_state else ""))
     if first == 0 and begun.entries.pop(0, None) is not None:
-        _plan_again(files, journal)
+        _plan_again(files, version.taken(0))
     for number, entry in begun.entries.items():
         checkpoint.write_offsets(number, entry)
     checkpoint.write_commit(first - 1, begun.watermark, checkpoint)
@@ -133,21 +145,26 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         _make(files, begun.stores, first, lambda folder: version.make_empty(confs, folder))
 
 
-def _refuse_taken(files: CheckpointFiles, first: int, taken: bool | None, *, needs_state: bool) -> None:
-    """Keep the state of another version's interrupted batch where the sink may have taken that: it exists nowhere else.
+def _refuse_taken(
+    files: CheckpointFiles, journal: Journal, taken: bool | None, stores: Sequence[OperatorStores], *, later: bool, unseen: bool
+) -> None:
+    """Refuse another version's interrupted batch that the sink has taken, or may have taken, where that matters to state.
 
-    A version without state, which has made no empty one, leaves no trace of what the sink has taken; where the sink then passes over the
-    batch, no state of it is written for a version that needs some.
+    It does where tasks have written state in it (``later``), which exists nowhere else; and to a version with ``stores``, whose state no
+    task writes where the sink passes over the batch. Of one without state it is ``unseen`` how far it got.
     """
+    first = journal.first_batch_id
     again = "start that version until the batch is committed"
-    if taken:
-        raise EmptyStateError(f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {again}")
-    versions = _state_files(files).values()
-    if taken is None and (any(version > first for version in versions) or (needs_state and first not in versions)):
-        raise EmptyStateError(
-            f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {again}, or go "
-            "back with `python -m spark_drain_agent resume --from archive --discard-newer`; if the sink has not taken it, or "
-            f"replaces what it has of a batch, remove {files.uri(f'offsets/{first}')} and start again"
+    if taken and (later or stores):
+        raise OtherVersionError(
+            f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {again}"
+        )
+    if taken is None and (later or (unseen and stores)):
+        back = ", or go back with `python -m spark_drain_agent resume --from archive --discard-newer`"
+        raise OtherVersionError(
+            f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {again}"
+            f"{back if journal.sink_batch_ids.may_start_again else ''}; if the sink has not taken it, or replaces what it has of a batch, "
+            f"remove {files.uri(f'offsets/{first}')} {_WITH_CHECKSUM} and start again"
         )
 
 
@@ -156,7 +173,7 @@ def _recognized(journal: Journal, version: NextVersion, entries: Mapping[int, Of
     pinned = entries[journal.first_batch_id - 1].metadata.get("conf", {})
     if planned and journal.begun_by:
         begun = _beginning(journal, version, entries, pinned)
-        if begun.digest == journal.begun_by:
+        if version.same or begun.digest == journal.begun_by:
             return begun, True
     kept = {name: pinned[name] for name in (_SOURCES,) if name in pinned}
     return _beginning(journal, version, entries, {**version.confs(), **kept}), False
@@ -190,12 +207,20 @@ def _state_files(files: CheckpointFiles) -> dict[str, int]:
     return {name: int(found[1]) for name in files.below("state") if (found := _STATE_FILE.search(name)) is not None}
 
 
-def _plan_again(files: CheckpointFiles, journal: Journal) -> None:
-    """Take back a batch 0 that was not committed: Spark would repeat it from the sources' beginning, not from the entry before."""
-    if journal.sink_batch_ids is BatchIds.BY_QUERY:
+def _plan_again(files: CheckpointFiles, taken: bool | None) -> None:
+    """Take back a batch 0 that was not committed: Spark would repeat it from the sources' beginning, not from the entry before.
+
+    With what has come since it would be another batch, which a sink that has taken the first one would pass over.
+    """
+    committed = (
+        f"""write {files.uri("commits/0")} of two lines, `v1` and `{{"nextBatchWatermarkMs":0}}`, and start the same version again"""
+    )
+    if taken:
+        raise EmptyStateError(f"its first batch was interrupted when the sink had taken it: {committed}, which goes on after that batch")
+    if taken is None:
         raise EmptyStateError(
             "its first batch was interrupted, and the sink may have taken it, which only the sink knows: if it has not, remove "
-            f"{files.uri('offsets/0')} and start again; if it has, go back with `python -m spark_drain_agent resume --from archive`"
+            f"{files.uri('offsets/0')} {_WITH_CHECKSUM} and start again; if it has, {committed}"
         )
     files.delete("offsets/0")
     reached("planned-again")

@@ -9,6 +9,7 @@ each heartbeat would now and then look as if it had been released.
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 import time
@@ -57,29 +58,45 @@ class Lease:
     ------
     CheckpointLeasedError
         There is another one by now.
+    OSError
+        The system has no thread for it.
     """
 
     def __init__(self, files: CheckpointFiles, internals: SparkInternals, seconds: float, before: _Found | None) -> None:
         self._files, self._internals, self._seconds = files, internals, seconds
         self._run_id = run_id = internals.application_id
-        self._released = threading.Event()
+        self._written, self._released = threading.Event(), threading.Event()
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
         # As of before it is asked for: this process may stand still until it has the answer.
         self._renewed_at = monotonic()
-        if not _written(files, self._text, before.text if before is not None else None):
-            raise _leased_meanwhile(files)
         self.over = threading.Event()
         """Set when this run does nothing more to the files."""
         self.lost = False
         """Whether another driver has taken the checkpoint over, because this process stood still for longer than its lease."""
+        self._thread = threading.Thread(target=self._renew, name="spark-drain-lease", daemon=True)
+        self._start_thread()
+        try:
+            if not _written(files, self._text, before.text if before is not None else None):
+                raise _leased_meanwhile(files)
+        except BaseException:
+            self._released.set()
+            raise
+        finally:
+            self._written.set()
         files.check_before_change = self._check
         _of_this_process[self._text] = self
         _texts_of_this_process.add(self._text)
-        self._thread = threading.Thread(target=self._renew, name="spark-drain-lease", daemon=True)
-        self._thread.start()
+
+    def _start_thread(self) -> None:
+        """Start what keeps it alive, before there is anything to keep."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # a system without threads for now has some later, as it has files and memory
+            raise OSError(errno.EAGAIN, f"the lease on {self._files.root} has no thread that keeps it alive: {error}") from error
 
     def _renew(self) -> None:
         number = 0
+        self._written.wait()
         with as_agent():
             while not self._released.wait(self._seconds / _HEARTBEATS):
                 number += 1

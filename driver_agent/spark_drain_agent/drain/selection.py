@@ -10,7 +10,7 @@ from spark_drain_store import DrainOptions, DrainState, reasons
 from spark_drain_agent.drain.ended import DrainEndedError
 from spark_drain_agent.drain.host import DrainHost
 from spark_drain_agent.planning.plan import PlanRejectedError
-from spark_drain_agent.queries.standing import Standing
+from spark_drain_agent.queries.standing import MENTIONED, Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import cause_first
 
@@ -112,7 +112,8 @@ def _left_alone(
 
 
 def _labels(queries: Sequence[TrackedQuery]) -> str:
-    return ", ".join(tracked.label for tracked in queries)
+    earlier = [f"and maybe others before those {MENTIONED}"] if len(queries) >= MENTIONED else []
+    return ", ".join([*(tracked.label for tracked in queries), *earlier])
 
 
 def _is_asked_for(options: DrainOptions, tracked: TrackedQuery) -> bool:
@@ -153,6 +154,6 @@ def check_all_seen(host: DrainHost) -> None:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
             f"the agent has not seen the start of queries {names}: run the application under `python -m spark_drain_agent`, or call "
-            "attach(spark) before starting them; one that Java code starts, or whose start was interrupted before the agent knew it, cannot be "
-            "drained: stop it before the drain",
+            "attach(spark) before starting them; one that Java code starts, or whose start was interrupted before the agent knew it, "
+            "cannot be drained: stop it before the drain",
         )

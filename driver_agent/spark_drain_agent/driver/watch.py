@@ -47,8 +47,8 @@ class Watch:
         while True:
             try:
                 snapshot = self._requests.read()
-                version = snapshot.version
                 self._consider(snapshot)
+                version = snapshot.version
                 break
             except StoreError as error:
                 if monotonic() > give_up:
@@ -76,8 +76,8 @@ class Watch:
                     snapshot = self._requests.watch(version, _WATCH_SECONDS)
                     if snapshot is None:
                         snapshot = self._requests.read()  # the slow poll, for a watch that silently died
-                    version = snapshot.version
                     self._consider(snapshot)
+                    version = snapshot.version  # what was not considered is seen again
                 except StoreError as error:
                     LOG.debug("the metadata store is away: %s", error)
                     self._stopped.wait(_RETRY_SECONDS)

@@ -89,6 +89,8 @@ class QueryFacts:
         Version of the state's format.
     join_format
         Version of the format in which joins keep their state.
+    limit_obstacle
+        What of its limits keeps a batch that reads nothing from having the same operators as the others, or "".
     earlier_sink_remembers
         Whether a version before a drain wrote to a sink that may remember batch ids: a later one may write there again.
     """
@@ -106,6 +108,7 @@ class QueryFacts:
     state_provider: str
     state_format: str = "1"
     join_format: str = "2"
+    limit_obstacle: str = ""
     earlier_sink_remembers: bool = False
 
     @property
@@ -190,6 +193,8 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     _check_shape(options, facts, bounded)
     if options.mode == "Stop":
         return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
+    if facts.limit_obstacle:
+        raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has {facts.limit_obstacle}, or use mode 'Stop'")
     operators = tuple(OperatorReport(name=operator.name, disposition=_disposition(operator, facts)) for operator in facts.operators)
     if options.incomplete_windows == "Discard":
         operators = tuple(

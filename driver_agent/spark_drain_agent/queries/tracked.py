@@ -130,9 +130,32 @@ class TrackedQuery:
         return self.internals.in_session(self.captured, self._session)
 
     def keep_limits(self, session: Any) -> None:
-        """Let limits of the query's stream stay in the plan of a batch without input, in a JVM session that is not the application's."""
-        if any(operator.name == "GlobalLimit" for operator in self.operators):
+        """Let limits that are in the plans of batches stay in that of one without input, in a JVM session that is not the application's."""
+        if any(operator.needs_input for operator in self.operators) and self._has_limits():
             keep_empty_limits(session)
+
+    def _has_limits(self) -> bool:
+        if self.query is not None and self.live.planned_a_batch:
+            return self.live.planned_limits
+        return self._has_all_state()
+
+    def _has_all_state(self) -> bool:
+        return self.location is not None and len(self.checkpoint_files().names("state")) >= len(self.operators)
+
+    def _limit_obstacle(self) -> str:
+        if not any(operator.needs_input for operator in self.operators):
+            return ""
+        if self.internals.merges_limits(self.captured, self.operators):
+            return (
+                "a limit over a limit, of which Spark makes one where a batch reads something, and none in the last batch of a drain, "
+                "which reads nothing: write them as one limit"
+            )
+        if self.query is not None and self.live.planned_a_batch and not self.live.planned_limits and self._has_all_state():
+            return (
+                "a limit of a source that had records in earlier batches and none in the last one, from which Spark has left out the "
+                "limit; it cannot go on with a state that has a gap: take the limit out in a new version"
+            )
+        return ""
 
     def local_properties(self) -> dict[str, str | None]:
         """Return what a query inherits from the thread that starts it, and what marks its batches."""
@@ -196,6 +219,7 @@ class TrackedQuery:
             spark_version=self.internals.spark_version,
             state_format=self.internals.session_conf(STATE_FORMAT, "1"),
             join_format=self.internals.session_conf(JOIN_FORMAT, "2"),
+            limit_obstacle=self._limit_obstacle(),
             earlier_sink_remembers=self._earlier_sink_remembers(),
             state_provider=self.internals.session_conf(STATE_PROVIDER, "HDFSBackedStateStoreProvider"),
         )

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, chain_of
 from spark_drain_agent.spark_internals.live_tables import LiveSink, describe_sink, source_name
 from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.trees import top_down
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -21,6 +22,7 @@ __all__ = ["LiveQuery", "state_rows"]
 _JOIN_MS = 200
 _LOCK_MS = 200
 _FRAMES = 16
+_LIMIT = "StreamingGlobalLimit"
 _RANDOM_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -179,6 +181,12 @@ class LiveQuery:
     def planned_a_batch(self) -> bool:
         """Whether a batch was planned since this start; without one Spark plans none for a watermark alone."""
         return self._execution.lastExecution() is not None
+
+    @property
+    def planned_limits(self) -> bool:
+        """Whether the last batch that was planned has a limit: one over sources that had nothing to read is not in its plan."""
+        executed = self._execution.lastExecution()
+        return executed is not None and any(str(each.nodeName()).startswith(_LIMIT) for each in top_down(executed.executedPlan()))
 
     @property
     def last_batch_id(self) -> int:

@@ -6,7 +6,7 @@ join's condition there, and a distinct an aggregation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,11 @@ from spark_drain_agent.spark_internals.unknown import unlike_any_other
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["LogicalOperator", "operators_of", "watermarks_of"]
+__all__ = ["LogicalOperator", "merges_limits", "operators_of", "watermarks_of"]
 
 _WATERMARK_KEY = "spark.watermarkDelayMs"
+_WATERMARK = "EventTimeWatermark"
+_LIMITS = ("GlobalLimit", "Limit")
 _ANY_WATERMARK_MS = 253_402_300_799_000
 _JOIN_HELPERS = (
     "org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper",
@@ -44,12 +46,16 @@ class LogicalOperator:
         Whether user code can set timers or timeouts.
     processing_time
         Whether those timers follow the clock, so that the query plans batch after batch without any data.
+    needs_input
+        Whether Spark's optimizer takes it out of the plan of a batch without input: a limit with no watermark below it, which hides from
+        the optimizer that there are no rows.
     """
 
     name: str
     watermarked: bool
     timers: bool = False
     processing_time: bool = False
+    needs_input: bool = False
 
     @property
     def sets_event_timeouts(self) -> bool:
@@ -67,6 +73,13 @@ def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperat
                 yield found
 
 
+def merges_limits(analyzed: Any, operators: Iterable[LogicalOperator]) -> bool:
+    """Return whether the optimizer has made fewer limits of those that were written."""
+    left = [operator for operator in operators if operator.name in _LIMITS]
+    written = [each for each in top_down(analyzed) if str(each.nodeName()) in _LIMITS and each.isStreaming()]
+    return len(written) > len(left)
+
+
 def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
     """Return column and delay of each watermark in an analyzed plan, top down, each with the plan that makes the column.
 
@@ -74,7 +87,7 @@ def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
     than before.
     """
     for each in top_down(plan):
-        if str(each.nodeName()) == "EventTimeWatermark":
+        if str(each.nodeName()) == _WATERMARK:
             text = PlanText(internals)
             made = text.of(each.child())
             column = f"{text.column(each.eventTime())} {each.delay().toString()}"
@@ -96,8 +109,8 @@ def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[An
         mode = str(plan.timeMode().toString())
         timers = mode not in ("None", "NoTime")
         return LogicalOperator(name, watermarked=timers, timers=timers, processing_time=mode.startswith("ProcessingTime"))
-    if name in ("GlobalLimit", "Limit"):
-        return LogicalOperator(name, watermarked=False)
+    if name in _LIMITS:
+        return LogicalOperator(name, watermarked=False, needs_input=not any(str(each.nodeName()) == _WATERMARK for each in top_down(plan)))
     return None
 
 

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.java_names import names_of
 from spark_drain_agent.spark_internals.live_query import LiveQuery
-from spark_drain_agent.spark_internals.operators import LogicalOperator, operators_of, watermarks_of
+from spark_drain_agent.spark_internals.operators import LogicalOperator, merges_limits, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
@@ -346,6 +346,10 @@ class SparkInternals:
         """Return the operators of the plan that keep state between batches, top down."""
         analyzed = captured.dataset.queryExecution().analyzed()
         return list(operators_of(self, self.session_state().optimizer().execute(analyzed)))
+
+    def merges_limits(self, captured: CapturedWriter, operators: Iterable[LogicalOperator]) -> bool:
+        """See `spark_internals.operators.merges_limits`, of the plan that has these operators."""
+        return merges_limits(captured.dataset.queryExecution().analyzed(), operators)
 
     def watermarks(self, captured: CapturedWriter) -> tuple[str, ...]:
         """Return what `watermarks_of` says of the plan, equal for equal plans of two runs."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, begin_generation
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, OtherVersionError, begin_generation
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
@@ -31,6 +31,7 @@ def version(
     running: bool = False,
     watermarks: tuple[str, ...] = (),
     taken: bool | None = False,
+    same: bool = False,
 ) -> NextVersion:
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         assert confs["a"] == "new"
@@ -46,6 +47,7 @@ def version(
         lambda metadata: stores if json.loads(metadata)["conf"]["a"] == "new" else (),
         make_empty,
         lambda _: taken,
+        same,
     )
 
 
@@ -99,17 +101,24 @@ def test_only_a_generation_without_state_and_without_a_batch_is_prepared(
     assert found.files.is_folder("state") is not prepared
 
 
-@pytest.mark.parametrize("batch_ids", ["NONE", "UNKNOWN", "BY_QUERY"])
-def test_a_batch_0_that_was_not_committed(tmp_path: Path, batch_ids: str) -> None:
-    """Spark would repeat it from the sources' beginning; a sink that may have taken it under the query's id would pass over another one."""
+@pytest.mark.parametrize(
+    ("taken", "told"),
+    [
+        (False, ""),
+        (None, r"only the sink knows: if it has not, remove .*/offsets/0 .* and start again; if it has, write .*/commits/0 of two lines"),
+        (True, r"when the sink had taken it: write .*/commits/0 of two lines"),
+    ],
+)
+def test_a_batch_0_that_was_not_committed(tmp_path: Path, taken: bool | None, told: str) -> None:
+    """Spark would repeat it from the sources' beginning; a sink that has taken it would pass over one with other records."""
     found = seeded(tmp_path, 0, planned=True)
-    journal = replace(DONE, first_batch_id=0, batch_ids=batch_ids)
-    if batch_ids == "BY_QUERY":
-        with pytest.raises(EmptyStateError, match=r"only the sink knows: if it has not, remove .*/offsets/0 and start again"):
-            begin_generation(found.files, journal, version(found.files))
+    journal = replace(DONE, first_batch_id=0)
+    if told:
+        with pytest.raises(EmptyStateError, match=told):
+            begin_generation(found.files, journal, version(found.files, taken=taken))
         assert found.newest_offsets == 0
     else:
-        begin_generation(found.files, journal, version(found.files))
+        begin_generation(found.files, journal, version(found.files, taken=taken))
         assert found.newest_offsets == -1
 
 
@@ -206,13 +215,41 @@ def test_another_version_does_not_repeat_a_batch_that_the_sink_may_have_taken(tm
         found.files.write(written, "of the batch that was interrupted")
         with pytest.raises(EmptyStateError, match="which the sink may have taken and would then pass over: start that version") as caught:
             begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=None))
-        assert f"remove {found.files.uri('offsets/9')} and start again" in str(caught.value)
+        assert f"remove {found.files.uri('offsets/9')} (and the .crc file beside it, where there is one) and start again" in str(
+            caught.value
+        )
         assert found.files.is_file(written)
         begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, taken=None))
         assert found.files.is_file(written)
         found.files.delete("offsets/9")
     begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=None))
     assert not (written and found.files.is_file(written))
+
+
+@pytest.mark.parametrize("taken", [True, None])
+@pytest.mark.parametrize("stores", [[], [AGGREGATION]], ids=["without state", "with state"])
+def test_a_version_whose_plan_is_another_one_in_each_start(tmp_path: Path, stores: list[OperatorStores], taken: bool | None) -> None:
+    """Without state it goes on, as in plain Spark; with state its owner has to say that it is the same one."""
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, *stores))
+    found.write_offsets(9, found.offsets(8))
+    if stores:
+        found.files.write("state/0/0/10.delta", "of the batch that was interrupted")
+        with pytest.raises(OtherVersionError):
+            begin_generation(found.files, journal_in(found), version(found.files, *stores, fingerprint="later", taken=taken))
+    begin_generation(found.files, journal_in(found), version(found.files, *stores, fingerprint="later", taken=taken, same=bool(stores)))
+    assert found.files.is_file("state/0/0/10.delta") is bool(stores)
+
+
+@pytest.mark.parametrize(("batch_ids", "advised"), [("BY_QUERY", True), ("UNKNOWN", False), ("REMEMBERED", False)])
+def test_going_back_is_advised_where_it_is_allowed(tmp_path: Path, batch_ids: str, advised: bool) -> None:
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, replace(DONE, batch_ids=batch_ids), version(found.files, AGGREGATION))
+    found.write_offsets(9, found.offsets(8))
+    found.files.write("state/0/0/10.delta", "of the batch that was interrupted")
+    with pytest.raises(OtherVersionError) as caught:
+        begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v3", taken=None))
+    assert ("resume --from archive --discard-newer" in str(caught.value)) is advised
 
 
 @pytest.mark.parametrize("late", ["", "state/0/0/8.zip"])
@@ -238,6 +275,30 @@ def test_another_version_after_one_without_state(
         found.files.delete("offsets/9")
     begin_generation(found.files, journal_in(found), next_version)
     assert found.files.is_file("state/0/0/9.snapshot") is bool(stores)
+
+
+@pytest.mark.parametrize("milestone", ["confs-renewed", "late-state-cleared"])
+def test_a_version_without_state_that_is_stopped_in_its_start_hides_nothing_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, milestone: str
+) -> None:
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files))
+    found.write_offsets(9, found.offsets(8))
+    with monkeypatch.context() as patched:
+        patched.setattr("spark_drain_agent.checkpoint.empty_state.reached", killed_at(milestone))
+        with pytest.raises(KeyboardInterrupt, match=milestone):
+            begin_generation(found.files, journal_in(found), version(found.files, fingerprint="v3", taken=None))
+    with pytest.raises(EmptyStateError, match="which the sink may have taken and would then pass over: start that version"):
+        begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint="v4", taken=None))
+    begin_generation(found.files, journal_in(found), version(found.files, fingerprint="v5", taken=None))
+
+
+def killed_at(milestone: str) -> Callable[[str], None]:
+    def killed(name: str) -> None:
+        if name == milestone:
+            raise KeyboardInterrupt(name)
+
+    return killed
 
 
 def test_a_version_after_a_start_without_the_agent(tmp_path: Path) -> None:
@@ -269,11 +330,7 @@ def test_a_stop_while_another_version_is_prepared_leaves_nothing_of_the_one_befo
     """The confs are those of the third version then: the second one must not take the state for its own."""
     found = seeded(tmp_path, 9)
     begin_generation(found.files, DONE, version(found.files, AGGREGATION))
-
-    def killed(name: str) -> None:
-        raise KeyboardInterrupt(name)
-
-    monkeypatch.setattr("spark_drain_agent.checkpoint.empty_state.reached", killed)
+    monkeypatch.setattr("spark_drain_agent.checkpoint.empty_state.reached", killed_at("confs-renewed"))
     with pytest.raises(KeyboardInterrupt, match="confs-renewed"):
         begin_generation(found.files, journal_in(found), version(found.files, JOIN, fingerprint="v3"))
     assert journal_in(found).begun_by == ""

@@ -311,3 +311,17 @@ def test_a_driver_that_stood_still_changes_nothing_that_another_has_now(tmp_path
     theirs.release()
     assert not files.names("_drain")
     files.delete("state")
+
+
+def test_where_no_thread_can_keep_it_there_is_no_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drain beyond its point of no return tries again what an OSError has ended, until the system has threads."""
+    files = files_in(tmp_path)
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        with pytest.raises(OSError, match="has no thread that keeps it alive: can't start new thread"):
+            acquire_lease(files, run("first"))
+    acquire_lease(files, run("second")).release()

@@ -278,6 +278,12 @@ def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
         (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
         (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
         (DrainOptions(), replace(FACTS, output_mode="Complete"), "StateWouldBeLost", "use mode 'Stop' to keep it"),
+        (
+            DrainOptions(state_loss_policy="Accept"),
+            replace(FACTS, limit_obstacle="a limit"),
+            "UnsupportedQuery",
+            "a limit, or use mode 'Stop'",
+        ),
         (DrainOptions(checkpoint_policy="Reseed"), UNTESTED, "CheckpointPolicyUnsafe", "checkpoint.acceptBatchIdRestart"),
         (DrainOptions(checkpoint_policy="Continue", incomplete_windows="Discard"), replace(FACTS, sink_class=FILES), UNSAFE, "'Reseed'"),
         (DrainOptions(incomplete_windows="SideOutput"), OWN_PROVIDER, UNSAFE, "incompleteWindows.policy 'Emit'"),
