@@ -18,6 +18,7 @@ __all__ = ["Watch"]
 _WATCH_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _FIRST_LOOK_SECONDS = 10.0
+_OUTAGE_SECONDS = 60.0
 
 
 class Watch:
@@ -70,6 +71,7 @@ class Watch:
             consider(of_topic(snapshot, topic))
 
     def _watch(self, version: str) -> None:
+        outage = _Outage()
         with as_agent():
             while not self._stopped.is_set():
                 try:
@@ -78,9 +80,30 @@ class Watch:
                         snapshot = self._requests.read()  # the slow poll, for a watch that silently died
                     self._consider(snapshot)
                     version = snapshot.version  # what was not considered is seen again
+                    outage.ends()
                 except StoreError as error:
-                    LOG.debug("the metadata store is away: %s", error)
+                    outage.goes_on(error)
                     self._stopped.wait(_RETRY_SECONDS)
                 except Exception:
                     LOG.exception("the drain monitor met an error and continues")
                     self._stopped.wait(_RETRY_SECONDS)
+
+
+class _Outage:
+    """Says once of each time in which the store does not answer that it does not, if that lasts."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._told = False
+
+    def goes_on(self, error: StoreError) -> None:
+        now = monotonic()
+        self._since = now if self._since is None else self._since
+        if not self._told and now - self._since >= _OUTAGE_SECONDS:
+            self._told = True
+            LOG.warning("no drain has been seen for %.0f s, since the metadata store does not answer: %s", now - self._since, error)
+
+    def ends(self) -> None:
+        if self._told:
+            LOG.info("the metadata store answers again")
+        self._since, self._told = None, False

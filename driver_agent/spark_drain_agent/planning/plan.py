@@ -202,10 +202,11 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
         )
     forgotten = sorted({operator.name for operator in operators if operator.disposition == "forgotten"})
     if forgotten and options.state_loss_policy == "Refuse":
+        keep_it = ", or use mode 'Stop' to keep it" if facts.checkpoint_location is not None else ""
         raise PlanRejectedError(
             reasons.STATE_WOULD_BE_LOST,
             f"{facts.label} keeps state that an infinite watermark does not emit ({', '.join(forgotten)}), and without which the next "
-            "version may have to start: set stateLossPolicy to 'Accept', or use mode 'Stop' to keep it",
+            f"version may have to start: set stateLossPolicy to 'Accept'{keep_it}",
         )
     policy, restart = _checkpoint_policy(options, facts)
     _check_gap(options, facts, policy)

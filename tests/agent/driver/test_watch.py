@@ -1,6 +1,9 @@
 """What is asked of an application is seen, whatever a look at it meets."""
 
+import threading
+
 import pytest
+from spark_drain_agent.driver import watch
 from spark_drain_agent.driver.watch import Watch
 from spark_drain_store import Channel, Snapshot, StoreError
 
@@ -15,13 +18,13 @@ def test_a_defect_in_the_first_look_harms_neither_the_application_nor_later_look
         if not requests.entries:
             raise RuntimeError("a defect")
 
-    watch = Watch(channel, {"drain-v1": consider})
-    watch.begin()
+    watching = Watch(channel, {"drain-v1": consider})
+    watching.begin()
     try:
         channel.requests.write({"mine": "{}"})
         eventually(lambda: seen[-1] == ["mine"], what="the request is seen")
     finally:
-        watch.close()
+        watching.close()
 
 
 @pytest.mark.parametrize("error", [StoreError("too many open files"), RuntimeError("can't start new thread")])
@@ -35,12 +38,39 @@ def test_a_request_whose_first_look_fails_is_looked_at_again_soon(error: Excepti
             if len(looks) == 1:
                 raise error
 
-    watch = Watch(channel, {"drain-v1": consider})
+    watching = Watch(channel, {"drain-v1": consider})
     if early:
         channel.requests.write({"mine": "{}"})
-    watch.begin()
+    watching.begin()
     try:
         channel.requests.write({"mine": "{}"})
         eventually(lambda: looks[1:] == [["mine"]], what="the second look", seconds=10)
     finally:
-        watch.close()
+        watching.close()
+
+
+def test_an_outage_of_the_store_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as a folder that the driver may not read: nothing else would say why no drain is seen."""
+    monkeypatch.setattr(watch, "_OUTAGE_SECONDS", 0.2)
+    monkeypatch.setattr(watch, "_RETRY_SECONDS", 0.1)
+    caplog.set_level("INFO", "spark_drain")
+    channel, away, looks = Channel.in_memory(), threading.Event(), []
+
+    def consider(requests: Snapshot) -> None:
+        looks.append(requests.version)
+        if away.is_set():
+            raise StoreError("permission denied")
+
+    watching = Watch(channel, {"drain-v1": consider})
+    watching.begin()
+    try:
+        away.set()
+        channel.requests.write({"mine": "{}"})
+        eventually(lambda: "does not answer: permission denied" in caplog.text, what="the warning", seconds=10)
+        many = len(looks) + 5
+        eventually(lambda: len(looks) > many, what="more looks", seconds=10)
+        assert caplog.text.count("permission denied") == 1
+        away.clear()
+        eventually(lambda: "the metadata store answers again" in caplog.text, what="its end", seconds=10)
+    finally:
+        watching.close()

@@ -300,6 +300,12 @@ def test_refused_queries(options: DrainOptions, facts: QueryFacts, reason: str, 
     assert way_out in str(refused.value)
 
 
+def test_a_query_whose_checkpoint_goes_with_it_is_not_told_to_keep_its_state() -> None:
+    facts = replace(FACTS, operators=(DEDUPLICATES,), checkpoint_location=None)
+    with pytest.raises(PlanRejectedError, match=r"set stateLossPolicy to 'Accept'$"):
+        plan_query(DrainOptions(checkpoint_policy="Keep"), facts)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
