@@ -116,6 +116,9 @@ class Folder:
         else:
             target.unlink(missing_ok=True)
 
+    def drop_checksum(self, name: str) -> None:
+        """These files have none."""
+
     def delete_files(self, *names: str) -> None:
         for name in names:
             if self.is_file(name):

@@ -24,7 +24,6 @@ __all__ = ["EmptyStateError", "NextVersion", "OtherVersionError", "awaits_first_
 
 _STATE_FILE = re.compile(r"/(\d+)\.(?:delta|snapshot|zip|changelog)$")
 _COPIES_AT_ONCE = 8
-_WITH_CHECKSUM = "(and the .crc file beside it, where there is one)"
 _WITHOUT_STATE = "a version without state"
 """Stands for a version's digest while another one takes its place, so that what may have been given to the sink is not forgotten."""
 _SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
@@ -105,8 +104,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     if not awaits_first_batch(files, journal):
         return
     checkpoint, first = Checkpoint(files), journal.first_batch_id
-    # A batch that was planned and not committed has no state either, and Spark compares its confs with those of the batch before.
-    entries = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.is_file(f"offsets/{number}")}
+    entries = _last_entries(checkpoint, first)
     planned = first > 0 and first in entries
     begun, goes_on = _recognized(journal, version, entries, planned=planned)
     _refuse_initial_state(begun.stores, first)
@@ -145,6 +143,18 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         _make(files, begun.stores, first, lambda folder: version.make_empty(confs, folder))
 
 
+def _last_entries(checkpoint: Checkpoint, first: int) -> dict[int, OffsetEntry]:
+    """Return the entries of the last batches before the first one, and of that, by batch id.
+
+    A batch that was planned and not committed has no state either, and Spark compares its confs with those of the batch before.
+    """
+    files = checkpoint.files
+    found = {number: checkpoint.offsets(number) for number in (first - 2, first - 1, first) if files.is_file(f"offsets/{number}")}
+    if first not in found:
+        files.drop_checksum(f"offsets/{first}")
+    return found
+
+
 def _refuse_taken(
     files: CheckpointFiles, journal: Journal, taken: bool | None, stores: Sequence[OperatorStores], *, later: bool, unseen: bool
 ) -> None:
@@ -164,7 +174,7 @@ def _refuse_taken(
         raise OtherVersionError(
             f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {again}"
             f"{back if journal.sink_batch_ids.may_start_again else ''}; if the sink has not taken it, or replaces what it has of a batch, "
-            f"remove {files.uri(f'offsets/{first}')} {_WITH_CHECKSUM} and start again"
+            f"remove {files.uri(f'offsets/{first}')} and start again"
         )
 
 
@@ -220,7 +230,7 @@ def _plan_again(files: CheckpointFiles, taken: bool | None) -> None:
     if taken is None:
         raise EmptyStateError(
             "its first batch was interrupted, and the sink may have taken it, which only the sink knows: if it has not, remove "
-            f"{files.uri('offsets/0')} {_WITH_CHECKSUM} and start again; if it has, {committed}"
+            f"{files.uri('offsets/0')} and start again; if it has, {committed}"
         )
     files.delete("offsets/0")
     reached("planned-again")
