@@ -80,9 +80,10 @@ def _note_what_stays(channel: Channel) -> None:
     if active is not None:
         report = drains.reports.get(active.drain_id)
         state = "Requested" if report is None else report.state
+        withdraw = "" if report is not None and report.state.forward_only else ", or end it with `drain withdraw`"
         print(
             f"note: drain {active.drain_id} has not ended (state {state}) and stays: "
-            "give `drain cleanup` again when `drain show` says that it has, or end it with `drain withdraw`; `--all` removes it now",
+            f"give `drain cleanup` again when `drain show` says that it has{withdraw}; `--all` removes it now",
             file=sys.stderr,
         )
 

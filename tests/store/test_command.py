@@ -211,8 +211,11 @@ def test_cleanup_removes_finished_drains_and_keeps_the_active_one(drain: Command
     again = drain("cleanup")
     assert json.loads(again.stdout) == {"removed": []}
     assert f"note: drain {active} has not ended (state Requested) and stays" in again.stderr
-    channel.reports.write(report(active, DrainState.FLUSHING))
-    assert "(state Flushing)" in drain("cleanup").stderr
+    assert "or end it with `drain withdraw`" in again.stderr
+    for state in (DrainState.FLUSHING, DrainState.STALLED):
+        channel.reports.write(report(active, state))
+        told = drain("cleanup").stderr
+        assert (f"(state {state})" in told, "withdraw" in told) == (True, False)
     channel.reports.write(report(active, DrainState.DRAINED))
     assert drain("cleanup").stderr == ""
 

@@ -18,7 +18,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, OffsetEntry
 from spark_drain_agent.milestones import reached
-from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
+from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, EmptyStore, OperatorStores
 
 __all__ = ["EmptyStateError", "NextVersion", "OtherVersionError", "awaits_first_batch", "begin_generation"]
 
@@ -124,7 +124,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     if journal.begun_by and not goes_on:
         write_journal(files, replace(journal, begun_by=_WITHOUT_STATE if without_state else ""))
     if first == 0 and begun.entries.pop(0, None) is not None:
-        _plan_again(files, version.taken(0))
+        _plan_again(files, version.taken(0), begun.confs.get(STATE_FORMAT, "1"))
     for number, entry in begun.entries.items():
         checkpoint.write_offsets(number, entry)
     checkpoint.write_commit(first - 1, begun.watermark, checkpoint)
@@ -217,20 +217,24 @@ def _state_files(files: CheckpointFiles) -> dict[str, int]:
     return {name: int(found[1]) for name in files.below("state") if (found := _STATE_FILE.search(name)) is not None}
 
 
-def _plan_again(files: CheckpointFiles, taken: bool | None) -> None:
+def _plan_again(files: CheckpointFiles, taken: bool | None, state_format: str) -> None:
     """Take back a batch 0 that was not committed: Spark would repeat it from the sources' beginning, not from the entry before.
 
     With what has come since it would be another batch, which a sink that has taken the first one would pass over.
     """
-    committed = (
-        f"""write {files.uri("commits/0")} of two lines, `v1` and `{{"nextBatchWatermarkMs":0}}`, and start the same version again"""
-    )
+    if state_format == "1":
+        two_lines = '`v1` and `{"nextBatchWatermarkMs":0}`'
+        go_on = (
+            f"write {files.uri('commits/0')} of two lines, {two_lines}, and start the same version again, which goes on after that batch"
+        )
+    else:  # a commit names the state of its batch there, which Spark alone knows
+        go_on = f"start with another checkpointLocation, from the offsets on with which that batch ended, in {files.uri('offsets/0')}"
     if taken:
-        raise EmptyStateError(f"its first batch was interrupted when the sink had taken it: {committed}, which goes on after that batch")
+        raise EmptyStateError(f"its first batch was interrupted when the sink had taken it: {go_on}")
     if taken is None:
         raise EmptyStateError(
             "its first batch was interrupted, and the sink may have taken it, which only the sink knows: if it has not, remove "
-            f"{files.uri('offsets/0')} and start again; if it has, {committed}"
+            f"{files.uri('offsets/0')} and start again; if it has, {go_on}"
         )
     files.delete("offsets/0")
     reached("planned-again")

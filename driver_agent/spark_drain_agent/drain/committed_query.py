@@ -225,7 +225,8 @@ class CommittedQuery:
         if meant and not self._tracked.is_version_of(self._drain_id, meant):
             raise RecoveryNeedsPreviousVersionError(
                 f"drain {self._drain_id} is past its point of no return, was begun with another version of the application, "
-                "and is not finished: start that version once, it finishes the drain and stops. If this is the same one, and only an "
+                "and is not finished: start that version once, it finishes the drain and stops where the drain's request "
+                "is still there, else drain it once more. If this is the same one, and only an "
                 "upgrade of the agent or a plan with something new in each start tells them apart, "
                 f"{SAME_VERSION_CONF}={self._drain_id} says so. If that version is lost: {give_up_command(self._tracked)}, or, where "
                 "that finds nothing to give up, remove the drain's request"

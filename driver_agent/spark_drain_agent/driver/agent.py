@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError, reasons
@@ -133,6 +134,7 @@ class Agent:
         finally:
             with self._drain_lock:
                 self._drain, self._drain_ended = None, monotonic()
+            self.let_go()
             self._consider_again()
 
     def _consider_again(self) -> None:
@@ -196,7 +198,14 @@ class Agent:
             tracked.refused = answered(error) and tracked.query is None
             raise
         self.registry.add(tracked)
+        self.let_go()
         return tracked.query
+
+    def let_go(self) -> None:
+        """Let Spark forget the queries that the application has stopped, unless a drain is under way, which may be about them."""
+        if self._drain is None:
+            with suppress(*JavaError):
+                self.registry.let_go()
 
     def _becomes_part_of_a_drain(self, tracked: TrackedQuery) -> bool:
         """Finish or undo what a journal says; True when a drain is still asked for and keeps the query from starting."""

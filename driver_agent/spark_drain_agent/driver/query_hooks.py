@@ -225,6 +225,8 @@ def _hook_query(asked: Current) -> None:
             agent.held.stopped(self)
             return  # the drain ends it, between two batches
         stop(self)
+        if agent is not None:
+            agent.let_go()
 
     @functools.wraps(exception)
     def hooked_exception(self: StreamingQuery) -> StreamingQueryException | None:

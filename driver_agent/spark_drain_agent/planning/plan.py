@@ -253,9 +253,10 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
             "asyncProgressTrackingEnabled to 'false' to drain it",
         )
     if options.mode != "Stop" and unflushable:
+        way_out = "use mode 'Stop'" if facts.checkpoint_location is not None else "stop the application directly"
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"{facts.label} writes to the {facts.sink} sink, which Spark cannot restart to flush it: use mode 'Stop'",
+            f"{facts.label} writes to the {facts.sink} sink, which Spark cannot restart to flush it: {way_out}",
         )
 
 

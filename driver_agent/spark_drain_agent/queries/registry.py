@@ -93,6 +93,20 @@ class QueryRegistry:
             for item in ended:
                 self._last_ended = _with_last_ended(self._last_ended, item)
 
+    def let_go(self) -> None:
+        """Keep no more of queries that the application has stopped than their names; not while a drain may be about one of them.
+
+        Their plans, and the data in those, may be large; of queries without name and checkpoint the plan tells whether a failed one was
+        started again.
+        """
+        pasts = [(tracked, tracked.standing()) for tracked in self.all()]
+        if any(standing is Standing.FAILED and _nameless(tracked) for tracked, standing in pasts):
+            pasts = [(tracked, standing) for tracked, standing in pasts if not _nameless(tracked)]
+        left = {id(tracked): tracked.left() for tracked, standing in pasts if standing is Standing.STOPPED and not tracked.is_left}
+        with self._lock:
+            self._tracked = [left.get(id(item), item) for item in self._tracked]
+            self._last_ended = [left.get(id(item), item) for item in self._last_ended]
+
     def last_ended(self) -> list[TrackedQuery]:
         """Return of each session the query that matters no more and whose end ``awaitAnyTermination()`` still tells (Spark keeps one)."""
         with self._lock:

@@ -14,6 +14,7 @@ from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.clock import wall
 from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, REAL_TIME_TRIGGER, QueryFacts, fingerprint
+from spark_drain_agent.queries.ended_query import EndedQuery
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES, RunningFlushFacts
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.empty_limits import keep_empty_limits
@@ -106,11 +107,22 @@ class TrackedQuery:
     @property
     def ended(self) -> bool:
         """Whether the query ran and has ended."""
-        return self.query is not None and not self.internals.is_active(self.query)
+        return self._end is not None or (self.query is not None and not self.internals.is_active(self.query))
 
     def belongs_to(self, streams: StreamingQueryManager) -> bool:
         """Return whether the query was started in the session of this manager."""
         return self.internals.manages(streams)
+
+    def left(self) -> TrackedQuery:
+        """Return what is left to say of a query that the application has stopped."""
+        left = TrackedQuery(self.internals, self.captured.named(), self.location, EndedQuery(self.query_id, self.run_id))
+        left.forgotten, left._end, left._temporary = self.forgotten, self._end, self._temporary
+        return left
+
+    @property
+    def is_left(self) -> bool:
+        """Whether this is what `left` returned."""
+        return isinstance(self.query, EndedQuery)
 
     @property
     def live(self) -> LiveQuery:

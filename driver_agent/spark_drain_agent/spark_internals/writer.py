@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -77,7 +77,16 @@ class CapturedWriter:
         found = self.fields["extraOptions"].get(name)
         return str(found.get()) if found.isDefined() else None
 
+    def named(self) -> CapturedWriter:
+        """Return what messages say of it, without what Spark or the application keeps for it."""
+        fields = {name: self.fields[name] for name in ("source", "outputMode", "trigger", "extraOptions")}
+        return replace(self, dataset=None, fields=fields, launch=_refused, python_query=_refused)
+
     @property
     def query_name(self) -> str:
         """The query's name, or "" where it has none."""
         return self.option("queryName") or ""
+
+
+def _refused(_: Any) -> NoReturn:
+    raise ValueError("a query that the application has stopped is not started again by the agent")

@@ -13,7 +13,7 @@ from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersio
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
-from spark_drain_agent.spark_internals.state_stores import EmptyStore, OperatorStores
+from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, EmptyStore, OperatorStores
 
 from tests.agent.checkpoint.test_steps import JOURNAL, OFFSETS
 from tests.agent.folder import files_in
@@ -120,6 +120,13 @@ def test_a_batch_0_that_was_not_committed(tmp_path: Path, taken: bool | None, to
     else:
         begin_generation(found.files, journal, version(found.files, taken=taken))
         assert found.newest_offsets == -1
+
+
+def test_a_batch_0_whose_commit_names_its_state_is_not_to_be_committed_by_hand(tmp_path: Path) -> None:
+    found = seeded(tmp_path, 0, planned=True)
+    begins = replace(version(found.files, taken=None), confs=lambda: {"a": "new", STATE_FORMAT: "2"})
+    with pytest.raises(EmptyStateError, match="if it has, start with another checkpointLocation"):
+        begin_generation(found.files, replace(DONE, first_batch_id=0), begins)
 
 
 def test_an_initial_state_is_not_passed_over(tmp_path: Path) -> None:

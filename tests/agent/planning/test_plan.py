@@ -276,6 +276,7 @@ def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
         (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "asyncProgressTrackingEnabled to 'false'"),
         (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
         (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
+        (DrainOptions(checkpoint_policy="Keep"), replace(FACTS, checkpoint_location=None, sink="memory"), "UnsupportedQuery", "directly"),
         (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
         (DrainOptions(), replace(FACTS, output_mode="Complete"), "StateWouldBeLost", "use mode 'Stop' to keep it"),
         (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from spark_drain_agent.queries.standing import Standing
@@ -10,6 +12,7 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery
 
 from tests.agent.asked import Asked
 from tests.agent.warm import Warm
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.spark
 
@@ -39,3 +42,29 @@ def test_a_query_whose_thread_has_not_begun_has_not_ended_for_good(warm: Warm, t
         patch.setattr(LiveQuery, "thread_alive", property(lambda _: False))
         assert query.standing() is Standing.STOPPED
     assert query.standing() is Standing.RUNS
+
+
+def test_what_the_application_has_stopped_is_named_and_not_kept(warm: Warm, tmp_path: Path) -> None:
+    """Its plan may hold tables: without the agent Spark forgets it."""
+    jvm: Any = warm.session.sparkContext._jvm
+
+    def begun_and_stopped() -> tuple[str, Any]:
+        query = warm.session.readStream.format("rate").load().writeStream.format("noop").queryName("over")
+        started = query.option("checkpointLocation", str(tmp_path)).start()
+        started.stop()
+        return str(started.runId), jvm.java.lang.ref.WeakReference(started._jsq.streamingQuery())
+
+    run_id, execution = begun_and_stopped()
+
+    def forgotten() -> bool:
+        gc.collect()
+        jvm.java.lang.System.gc()
+        return execution.get() is None
+
+    eventually(forgotten, what="Spark to forget the query")
+    (left,) = warm.agent.registry.all()
+    assert (left.label, left.run_id, left.standing(), left.ended) == ("query 'over'", run_id, Standing.STOPPED, True)
+    assert left.query is not None
+    assert (left.query.isActive, left.query.awaitTermination(1), left.query.exception()) == (False, True, None)
+    with pytest.raises(ValueError, match="not started again"):
+        left.captured.launch(None)
