@@ -141,7 +141,7 @@ def test_a_limit_is_in_the_flush_where_it_was_in_the_batch_before(
 
 @pytest.mark.parametrize(
     ("which", "told"),
-    [("over a limit, without a watermark", "write them as one limit"), ("of a source without records", "had records in earlier batches")],
+    [("over a limit, without a watermark", "write a limit over a limit as one"), ("of a source without records", "a state that has a gap")],
 )
 def test_a_limit_that_the_flush_would_not_find(which: str, told: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     events, other = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "other")

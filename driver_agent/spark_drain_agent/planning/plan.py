@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from spark_drain_store import DrainOptions, OperatorReport, reasons
 
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
+from spark_drain_agent.planning.limits import NO_LIMITS, Limits
 from spark_drain_agent.planning.sinks import batch_ids_of
 from spark_drain_agent.spark_internals.errors import redacted
 from spark_drain_agent.spark_internals.operators import LogicalOperator
@@ -89,8 +90,8 @@ class QueryFacts:
         Version of the state's format.
     join_format
         Version of the format in which joins keep their state.
-    limit_obstacle
-        What of its limits keeps a batch that reads nothing from having the same operators as the others, or "".
+    limits
+        How many limits are in which of its plans.
     earlier_sink_remembers
         Whether a version before a drain wrote to a sink that may remember batch ids: a later one may write there again.
     """
@@ -108,7 +109,7 @@ class QueryFacts:
     state_provider: str
     state_format: str = "1"
     join_format: str = "2"
-    limit_obstacle: str = ""
+    limits: Limits = NO_LIMITS
     earlier_sink_remembers: bool = False
 
     @property
@@ -193,8 +194,8 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     _check_shape(options, facts, bounded)
     if options.mode == "Stop":
         return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
-    if facts.limit_obstacle:
-        raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has {facts.limit_obstacle}, or use mode 'Stop'")
+    if facts.limits.obstacle:
+        raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has {facts.limits.obstacle}, or use mode 'Stop'")
     operators = tuple(OperatorReport(name=operator.name, disposition=_disposition(operator, facts)) for operator in facts.operators)
     if options.incomplete_windows == "Discard":
         operators = tuple(

@@ -57,8 +57,8 @@ def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
             raise RecoveryNeedsPreviousVersionError(
                 f"{tracked.label}: the flush of drain {journal.drain_id} was planned by another version of the application (Spark "
                 f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
-                "it finishes the drain and stops where the drain's request is still there, else drain it once more; if this is the same one, "
-                "and only an upgrade of the agent or a plan with something new "
+                "it finishes the drain and stops where the drain's request is still there, else drain it once more; if this is the same "
+                "one, and only an upgrade of the agent or a plan with something new "
                 f"in each start tells them apart, {SAME_VERSION_CONF}={journal.drain_id} says so; or give the flush up with "
                 + give_up_command(tracked)
             )

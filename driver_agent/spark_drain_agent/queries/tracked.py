@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.clock import wall
+from spark_drain_agent.planning.limits import NO_LIMITS, Limits
 from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, REAL_TIME_TRIGGER, QueryFacts, fingerprint
 from spark_drain_agent.queries.ended_query import EndedQuery
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES, RunningFlushFacts
@@ -20,7 +22,7 @@ from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.empty_limits import keep_empty_limits
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
-from spark_drain_agent.spark_internals.operators import LogicalOperator
+from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator
 from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.relations import read_from, written_to
 from spark_drain_agent.spark_internals.relaunch import RETAINED
@@ -38,6 +40,8 @@ SAME_VERSION_CONF = "spark.sparkdrain.sameVersionAs"
 VERSION_CONF = "spark.sparkdrain.applicationVersion"
 """Conf of the application: the owner's word for its version, where each start makes another plan (a time of day as a literal)."""
 _BETWEEN = "\x00\x00"
+_STATE_FILE = re.compile(r"(\d+)/.*/(\d+)(?:_[^/]*)?\.(?:delta|snapshot|zip|changelog)$")
+"""Operator and version, by the file's name below the folder of all state."""
 
 
 @dataclass(eq=False)
@@ -69,6 +73,7 @@ class TrackedQuery:
     _session: Any = field(default=None, init=False)
     _temporary: bool = field(default=False, init=False)
     _deleted_at_end: bool = field(default=False, init=False)
+    _limits: Limits | None = field(default=None, init=False)
 
     @property
     def label(self) -> str:
@@ -143,31 +148,37 @@ class TrackedQuery:
 
     def keep_limits(self, session: Any) -> None:
         """Let limits that are in the plans of batches stay in that of one without input, in a JVM session that is not the application's."""
-        if any(operator.needs_input for operator in self.operators) and self._has_limits():
+        if (self._limits or self.limits()).keeps:
             keep_empty_limits(session)
 
-    def _has_limits(self) -> bool:
-        if self.query is not None and self.live.planned_a_batch:
-            return self.live.planned_limits
-        return self._has_all_state()
+    def limits(self) -> Limits:
+        """Return how many limits are in which plan, as of now; before the checkpoint is fenced."""
+        found = [operator for operator in self.operators if operator.name in LIMITS]
+        if not any(operator.needs_input for operator in found):
+            self._limits = NO_LIMITS
+            return self._limits
+        in_state = self._limits_in_state(len(self.operators) - len(found))
+        in_batches = self.live.planned_limits if self.query is not None else None
+        self._limits = Limits(
+            in_batches=in_state if in_batches is None else in_batches,
+            in_state=in_state,
+            without_input=sum(not operator.needs_input for operator in found),
+            kept=self.internals.kept_limits(self.captured),
+        )
+        return self._limits
 
-    def _has_all_state(self) -> bool:
-        return self.location is not None and len(self.checkpoint_files().names("state")) >= len(self.operators)
-
-    def _limit_obstacle(self) -> str:
-        if not any(operator.needs_input for operator in self.operators):
-            return ""
-        if self.internals.merges_limits(self.captured, self.operators):
-            return (
-                "a limit over a limit, of which Spark makes one where a batch reads something, and none in the last batch of a drain, "
-                "which reads nothing: write them as one limit"
-            )
-        if self.query is not None and self.live.planned_a_batch and not self.live.planned_limits and self._has_all_state():
-            return (
-                "a limit of a source that had records in earlier batches and none in the last one, from which Spark has left out the "
-                "limit; it cannot go on with a state that has a gap: take the limit out in a new version"
-            )
-        return ""
+    def _limits_in_state(self, others: int) -> int | None:
+        """Return how many operators have state of a batch beside those others, in the checkpoint or in the work copy of a drain."""
+        if self.location is None:
+            return None
+        files, journal = self.checkpoint_files(), self._journal()
+        empty = journal.first_batch_id if journal is not None and journal.over and journal.begins_empty else 0
+        for folder in ("state", *([f"{journal.work}/state"] if journal is not None else [])):
+            found = [_STATE_FILE.match(name.removeprefix(f"{folder}/")) for name in files.below(folder)]
+            operators = {match[1] for match in found if match is not None and int(match[2]) > empty}
+            if operators:
+                return len(operators) - others
+        return None
 
     def local_properties(self) -> dict[str, str | None]:
         """Return what a query inherits from the thread that starts it, and what marks its batches."""
@@ -231,7 +242,7 @@ class TrackedQuery:
             spark_version=self.internals.spark_version,
             state_format=self.internals.session_conf(STATE_FORMAT, "1"),
             join_format=self.internals.session_conf(JOIN_FORMAT, "2"),
-            limit_obstacle=self._limit_obstacle(),
+            limits=self.limits(),
             earlier_sink_remembers=self._earlier_sink_remembers(),
             state_provider=self.internals.session_conf(STATE_PROVIDER, "HDFSBackedStateStoreProvider"),
         )

@@ -183,10 +183,10 @@ class LiveQuery:
         return self._execution.lastExecution() is not None
 
     @property
-    def planned_limits(self) -> bool:
-        """Whether the last batch that was planned has a limit: one over sources that had nothing to read is not in its plan."""
+    def planned_limits(self) -> int | None:
+        """How many limits with state the last batch has that was planned since this start; None where there is none."""
         executed = self._execution.lastExecution()
-        return executed is not None and any(str(each.nodeName()).startswith(_LIMIT) for each in top_down(executed.executedPlan()))
+        return None if executed is None else sum(str(each.nodeName()) == _LIMIT for each in top_down(executed.executedPlan()))
 
     @property
     def last_batch_id(self) -> int:

@@ -6,7 +6,7 @@ join's condition there, and a distinct an aggregation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,12 @@ from spark_drain_agent.spark_internals.unknown import unlike_any_other
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["LogicalOperator", "merges_limits", "operators_of", "watermarks_of"]
+__all__ = ["LIMITS", "LogicalOperator", "operators_of", "watermarks_of"]
 
 _WATERMARK_KEY = "spark.watermarkDelayMs"
 _WATERMARK = "EventTimeWatermark"
-_LIMITS = ("GlobalLimit", "Limit")
+LIMITS = ("GlobalLimit", "Limit")
+"""Names of a limit's node."""
 _ANY_WATERMARK_MS = 253_402_300_799_000
 _JOIN_HELPERS = (
     "org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper",
@@ -63,21 +64,22 @@ class LogicalOperator:
         return self.name.startswith("FlatMapGroups") and self.timers and not self.processing_time
 
 
-def operators_of(internals: SparkInternals, plan: Any) -> Iterator[LogicalOperator]:
-    """Return the operators of an optimized plan that keep state between batches, top down."""
+def operators_of(internals: SparkInternals, plan: Any, output_mode: str) -> Iterator[LogicalOperator]:
+    """Return the operators of an optimized plan that keep state between batches, top down.
+
+    Parameters
+    ----------
+    internals, plan
+        The plan, and access to Spark.
+    output_mode
+        ``Append``, ``Update`` or ``Complete``: with ``Complete`` a limit above an aggregation has no state (StreamingGlobalLimitStrategy).
+    """
     for each in top_down(plan):
         children = [*items(each.children())]
         if each.isStreaming() and children and children[0].isStreaming():
             found = _stateful(internals, str(each.nodeName()), each, children)
-            if found is not None:
+            if found is not None and not (found.name in LIMITS and output_mode != "Append" and _has(each, "Aggregate")):
                 yield found
-
-
-def merges_limits(analyzed: Any, operators: Iterable[LogicalOperator]) -> bool:
-    """Return whether the optimizer has made fewer limits of those that were written."""
-    left = [operator for operator in operators if operator.name in _LIMITS]
-    written = [each for each in top_down(analyzed) if str(each.nodeName()) in _LIMITS and each.isStreaming()]
-    return len(written) > len(left)
 
 
 def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
@@ -109,9 +111,13 @@ def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[An
         mode = str(plan.timeMode().toString())
         timers = mode not in ("None", "NoTime")
         return LogicalOperator(name, watermarked=timers, timers=timers, processing_time=mode.startswith("ProcessingTime"))
-    if name in _LIMITS:
-        return LogicalOperator(name, watermarked=False, needs_input=not any(str(each.nodeName()) == _WATERMARK for each in top_down(plan)))
+    if name in LIMITS:
+        return LogicalOperator(name, watermarked=False, needs_input=not _has(plan, _WATERMARK))
     return None
+
+
+def _has(plan: Any, name: str) -> bool:
+    return any(str(each.nodeName()) == name for each in top_down(plan))
 
 
 def _watermarked(expressions: Any) -> bool:

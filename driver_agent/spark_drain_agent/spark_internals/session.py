@@ -21,10 +21,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from spark_drain_agent.spark_internals.empty_limits import keep_empty_limits
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.java_names import names_of
 from spark_drain_agent.spark_internals.live_query import LiveQuery
-from spark_drain_agent.spark_internals.operators import LogicalOperator, merges_limits, operators_of, watermarks_of
+from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
@@ -344,12 +345,18 @@ class SparkInternals:
 
     def stateful_operators(self, captured: CapturedWriter) -> list[LogicalOperator]:
         """Return the operators of the plan that keep state between batches, top down."""
-        analyzed = captured.dataset.queryExecution().analyzed()
-        return list(operators_of(self, self.session_state().optimizer().execute(analyzed)))
+        return self._operators(captured, self.session_state())
 
-    def merges_limits(self, captured: CapturedWriter, operators: Iterable[LogicalOperator]) -> bool:
-        """See `spark_internals.operators.merges_limits`, of the plan that has these operators."""
-        return merges_limits(captured.dataset.queryExecution().analyzed(), operators)
+    def kept_limits(self, captured: CapturedWriter) -> int:
+        """Return how many limits with state the plan has in a session that keeps them (`empty_limits.keep_empty_limits`)."""
+        session = self.cloned_session()
+        keep_empty_limits(session)
+        with active(self.first_class(_SESSIONS), session):  # by whose confs the optimizer goes
+            return sum(operator.name in LIMITS for operator in self._operators(captured, session.sessionState()))
+
+    def _operators(self, captured: CapturedWriter, state: Any) -> list[LogicalOperator]:
+        analyzed = captured.dataset.queryExecution().analyzed()
+        return list(operators_of(self, state.optimizer().execute(analyzed), captured.output_mode))
 
     def watermarks(self, captured: CapturedWriter) -> tuple[str, ...]:
         """Return what `watermarks_of` says of the plan, equal for equal plans of two runs."""

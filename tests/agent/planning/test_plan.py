@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from spark_drain_agent.planning.limits import Limits
 from spark_drain_agent.planning.plan import (
     PlanRejectedError,
     QueryFacts,
@@ -281,9 +282,9 @@ def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
         (DrainOptions(), replace(FACTS, output_mode="Complete"), "StateWouldBeLost", "use mode 'Stop' to keep it"),
         (
             DrainOptions(state_loss_policy="Accept"),
-            replace(FACTS, limit_obstacle="a limit"),
+            replace(FACTS, limits=Limits(in_batches=1, without_input=0, kept=2)),
             "UnsupportedQuery",
-            "a limit, or use mode 'Stop'",
+            "write a limit over a limit as one",
         ),
         (DrainOptions(checkpoint_policy="Reseed"), UNTESTED, "CheckpointPolicyUnsafe", "checkpoint.acceptBatchIdRestart"),
         (DrainOptions(checkpoint_policy="Continue", incomplete_windows="Discard"), replace(FACTS, sink_class=FILES), UNSAFE, "'Reseed'"),
