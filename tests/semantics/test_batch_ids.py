@@ -130,6 +130,47 @@ def test_a_first_batch_that_fails_where_ids_start_again(taken: bool, application
     assert sink.ids == Counter(event.id for event in EVENTS)
 
 
+def test_a_version_whose_plan_is_another_one_in_each_start_goes_on_at_its_owners_word(
+    application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its first batch was interrupted when a sink that takes no batch twice had it; the word is for that batch, and no later one."""
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(EVENTS[:8])
+    app = application()
+    read_all(app.start(windows(events, "key"), sink))
+    app.drain()
+    app.close()
+
+    def once(batch: DataFrame, batch_id: int) -> None:
+        if batch_id in taken:
+            batch.collect()  # Spark 4.2 wants all state written
+        else:
+            taken.append(batch_id)
+            sink(batch, batch_id)
+        if len(taken) == 1:
+            taken.append(-1)
+            raise RuntimeError("out of milk")
+
+    def unsteady(start: int) -> DataFrame:
+        return windows(events).where(F.lit(start) > 0)
+
+    taken: list[int] = []
+    events.add(EVENTS[8:])
+    app = application()
+    failing = app.start(unsteady(1), once)
+    with pytest.raises(StreamingQueryException, match="out of milk"):
+        failing.awaitTermination()
+    app.close()
+    app = application()
+    with pytest.raises(EmptyStateError, match="another version was interrupted") as caught:
+        app.start(unsteady(2), once)
+    conf, _, word = str(caught.value).rpartition(", ")[2].removesuffix(" says so").partition("=")
+    with session_confs(spark, {conf: word}):
+        read_all(app.start(unsteady(3), once))
+    app.drain()
+    assert sink.ids == Counter(event.id for event in EVENTS)
+
+
 def test_the_next_version_writes_files_to_another_folder(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads the entries of a file sink's log from the first one on; a folder of other batches is refused by name."""
     events = Input(spark, tmp_path / "events")

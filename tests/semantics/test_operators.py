@@ -154,3 +154,23 @@ def test_a_limit_that_the_flush_would_not_find(which: str, told: str, applicatio
     with app.asked(DrainState.REJECTED, stateLossPolicy="Accept") as refused:
         assert (refused.reason, told in refused.message) == ("UnsupportedQuery", True)
     assert query.isActive
+
+
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+def test_a_limit_of_a_query_that_has_run_no_batch_since_its_start(
+    flush: str, application: Begin, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The state in its checkpoint says which limits there are; after a drain, a source without records has left none of its own."""
+    spark.conf.set(FLUSH_CONF, flush)
+    events, other, sink = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "other"), Batches()
+    frame = other.stream(None).limit(5).select("id").union(events.stream().limit(8).select("id"))
+    for number, source in enumerate((events, events)):
+        source.add(FIRST)
+        app = application()
+        read_all(app.start(frame, sink))
+        app.close()
+        app = application()
+        app.start(frame, sink)
+        app.drain(stateLossPolicy="Accept")
+        app.close()
+        assert len(sink.rows) == 8 * (number + 1)

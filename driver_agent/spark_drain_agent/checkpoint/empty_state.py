@@ -20,7 +20,7 @@ from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, Offs
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, EmptyStore, OperatorStores
 
-__all__ = ["EmptyStateError", "NextVersion", "OtherVersionError", "awaits_first_batch", "begin_generation"]
+__all__ = ["EmptyStateError", "NextVersion", "OtherVersionError", "awaits_first_batch", "begin_generation", "interrupted_version"]
 
 _STATE_FILE = re.compile(r"/(\d+)\.(?:delta|snapshot|zip|changelog)$")
 _COPIES_AT_ONCE = 8
@@ -86,6 +86,11 @@ class _Beginning:
 def awaits_first_batch(files: CheckpointFiles, journal: Journal) -> bool:
     """Return whether a generation without state has not committed a batch."""
     return journal.step is JournalStep.DONE and journal.begins_empty and Checkpoint(files).newest_commit == journal.first_batch_id - 1
+
+
+def interrupted_version(journal: Journal) -> str:
+    """Return what tells the version that has begun the first batch from every other one, or "" where none has, or not one alone."""
+    return "" if journal.begun_by == _WITHOUT_STATE else journal.begun_by
 
 
 def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVersion) -> None:
@@ -164,7 +169,7 @@ def _refuse_taken(
     task writes where the sink passes over the batch. Of one without state it is ``unseen`` how far it got.
     """
     first = journal.first_batch_id
-    again = "start that version until the batch is committed"
+    again = "start that version until the batch is committed, and drain it before another one starts"
     if taken and (later or stores):
         raise OtherVersionError(
             f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {again}"

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from spark_drain_agent.agent_thread import as_agent
+from spark_drain_agent.checkpoint.batch_ids import refuse_reuse
 from spark_drain_agent.checkpoint.discard import NothingPendingError, PendingBatchTakenError, discard_pending
 from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError, CheckpointLeasedError
 from spark_drain_agent.checkpoint.journal import JOURNAL_FILE, MalformedJournalError, read_journal
@@ -90,7 +91,9 @@ def recover(arguments: Sequence[str]) -> int:
         journal = discard_pending(files, read_journal(files), accept_reuse=options.accept_batch_id_reuse)
     if journal.drains == journal.generation:
         archive = files.uri(journal.work)
-        print(f"drained without its flush: the next version starts after batch {journal.batch_id}; open windows are in {archive}")
+        refused = refuse_reuse(journal.sink_batch_ids, accepted=False) if journal.flush_may_be_taken else ""
+        kept = f", and `resume` does not restore them, since the sink {refused} and may have taken the flush" if refused else ""
+        print(f"drained without its flush: the next version starts after batch {journal.batch_id}; open windows are in {archive}{kept}")
     else:
         print(f"undone: the application goes on after batch {journal.batch_id}, with its state")
     return 0

@@ -107,13 +107,14 @@ def _left_alone(
         yield f"an earlier drain with mode 'Stop' has ended {_labels(kept_open)}: what is open there was not emitted"
     if flushed := [tracked for tracked in stopped if host.held.made_good(tracked) and tracked not in kept_open]:
         yield f"an earlier drain has ended {_labels(flushed)}: what has come since was not read"
+    if len(stopped) >= MENTIONED:
+        yield f"of queries that have ended so the last {MENTIONED} are remembered: there may have been others before"
     if gone_on:
         yield f"another run has gone on with the checkpoint of {_labels(gone_on)}, and has what is open there"
 
 
 def _labels(queries: Sequence[TrackedQuery]) -> str:
-    earlier = [f"and maybe others before those {MENTIONED}"] if len(queries) >= MENTIONED else []
-    return ", ".join([*(tracked.label for tracked in queries), *earlier])
+    return ", ".join(tracked.label for tracked in queries)
 
 
 def _is_asked_for(options: DrainOptions, tracked: TrackedQuery) -> bool:

@@ -8,7 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from spark_drain_agent.agent_thread import as_agent
-from spark_drain_agent.checkpoint.empty_state import EmptyStateError, NextVersion, OtherVersionError, awaits_first_batch, begin_generation
+from spark_drain_agent.checkpoint.empty_state import (
+    EmptyStateError,
+    NextVersion,
+    OtherVersionError,
+    awaits_first_batch,
+    begin_generation,
+    interrupted_version,
+)
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
@@ -126,7 +133,8 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
         return False if tracked.captured.source.lower() in _WITHOUT_IDS else None
 
     confs = partial(pinned_confs, internals)
-    same = tracked.is_version_of(journal.drain_id, "")
+    interrupted = interrupted_version(journal)
+    same = interrupted != "" and internals.session_conf(SAME_VERSION_CONF) == interrupted
     version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, taken, same)
     try:
         if folder is None and first > 0:
@@ -136,13 +144,13 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
             prepare_sink_log(files.elsewhere(folder), first, merged_every, planned=files.is_file(f"offsets/{first}"))
         begin_generation(files, journal, version)
     except (EmptyStateError, SinkLogError, UnsupportedSparkError) as error:
-        unsteady = (
+        word = (
             ". If this is that version, and only a plan with something new in each start tells them apart, "
-            f"{SAME_VERSION_CONF}={journal.drain_id} says so"
+            f"{SAME_VERSION_CONF}={interrupted} says so"
         )
         raise EmptyStateError(
             f"{tracked.label} cannot begin with batch {journal.first_batch_id} and an empty state, as drain {journal.drain_id} left it: "
-            f"{error}{unsteady if isinstance(error, OtherVersionError) else ''}"
+            f"{error}{word if interrupted and isinstance(error, OtherVersionError) else ''}"
         ) from error
 
 

@@ -115,3 +115,18 @@ def test_a_checkpoint_however_its_path_is_written(warm: Warm, tmp_path: Path, sp
     for command, folder in (("recover", f"{JOURNAL.work}/state"), ("resume", "state")):
         assert run(command, [spelt(tmp_path), COMMANDS[command]]) == 0
         assert files.below(folder) == [f"{folder}/0/0/8.delta"]
+
+
+@pytest.mark.parametrize(("batch_ids", "told"), [("REMEMBERED", True), ("BY_QUERY", False)])
+def test_a_flush_that_is_given_up_says_what_cannot_be_restored(
+    warm: Warm, tmp_path: Path, capsys: pytest.CaptureFixture[str], batch_ids: str, told: bool
+) -> None:
+    files = files_in(tmp_path)
+    for name in ("offsets/7", "offsets/8", "commits/7", "state/0/0/8.delta", "metadata"):
+        files.write(f"{JOURNAL.work}/{name}", OFFSETS if name != "metadata" else JOURNAL.metadata)
+    files.write("metadata", fence_line(JOURNAL.drain_id))
+    write_journal(files, replace(JOURNAL, batch_ids=batch_ids, step=JournalStep.FLUSH_LOGGED))
+    assert run("recover", [str(tmp_path), COMMANDS["recover"]]) == 0
+    said = capsys.readouterr().out
+    assert ("`resume` does not restore them, since the sink remembers batch ids and may have taken the flush" in said) is told
+    assert (run("resume", [str(tmp_path), COMMANDS["resume"]]) == 1) is told
