@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError, reasons
@@ -203,9 +202,14 @@ class Agent:
 
     def let_go(self) -> None:
         """Let Spark forget the queries that the application has stopped, unless a drain is under way, which may be about them."""
-        if self._drain is None:
-            with suppress(*JavaError):
-                self.registry.let_go()
+        if self._drain is not None:
+            return
+        try:
+            self.registry.let_go()
+        except JavaError as error:  # Spark was stopped
+            LOG.debug("queries that were stopped are kept: %s", error)
+        except Exception:  # a defect of the agent is not one of the application
+            LOG.exception("queries that were stopped are kept")
 
     def _becomes_part_of_a_drain(self, tracked: TrackedQuery) -> bool:
         """Finish or undo what a journal says; True when a drain is still asked for and keeps the query from starting."""
