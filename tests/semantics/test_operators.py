@@ -164,8 +164,8 @@ def test_a_limit_of_a_query_that_has_run_no_batch_since_its_start(
     spark.conf.set(FLUSH_CONF, flush)
     events, other, sink = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "other"), Batches()
     frame = other.stream(None).limit(5).select("id").union(events.stream().limit(8).select("id"))
-    for number, source in enumerate((events, events)):
-        source.add(FIRST)
+    for life in (1, 2):
+        events.add(FIRST)
         app = application()
         read_all(app.start(frame, sink))
         app.close()
@@ -173,4 +173,4 @@ def test_a_limit_of_a_query_that_has_run_no_batch_since_its_start(
         app.start(frame, sink)
         app.drain(stateLossPolicy="Accept")
         app.close()
-        assert len(sink.rows) == 8 * (number + 1)
+        assert len(sink.rows) == 8 * life

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,12 +16,12 @@ from spark_drain_agent.agent_thread import side_by_side
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, OffsetEntry
+from spark_drain_agent.checkpoint.state_files import versions_of
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, EmptyStore, OperatorStores
 
 __all__ = ["EmptyStateError", "NextVersion", "OtherVersionError", "awaits_first_batch", "begin_generation", "interrupted_version"]
 
-_STATE_FILE = re.compile(r"/(\d+)\.(?:delta|snapshot|zip|changelog)$")
 _COPIES_AT_ONCE = 8
 _WITHOUT_STATE = "a version without state"
 """Stands for a version's digest while another one takes its place, so that what may have been given to the sink is not forgotten."""
@@ -121,7 +120,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         )
     without_state = False
     if planned and not goes_on:
-        versions = set(_state_files(files).values())
+        versions = set(versions_of(files.below("state")).values())
         without_state = bool(journal.begun_by) and first not in versions
         _refuse_taken(files, journal, version.taken(first), begun.stores, later=max(versions, default=0) > first, unseen=without_state)
     if checkpoint.newest_commit != first - 1:
@@ -212,14 +211,9 @@ def _beginning(journal: Journal, version: NextVersion, entries: Mapping[int, Off
 
 def _clear_up_to(files: CheckpointFiles, version: int) -> None:
     """Remove the state of the generation before, which has lower versions, and the empty one, to be made again; not that of later ones."""
-    for name, found in _state_files(files).items():
+    for name, found in versions_of(files.below("state")).items():
         if found <= version:
             files.delete(name)
-
-
-def _state_files(files: CheckpointFiles) -> dict[str, int]:
-    """Return the versions of state by the names of their files."""
-    return {name: int(found[1]) for name in files.below("state") if (found := _STATE_FILE.search(name)) is not None}
 
 
 def _plan_again(files: CheckpointFiles, taken: bool | None, state_format: str) -> None:

@@ -324,8 +324,7 @@ class CheckpointFiles:
         """Remove what a local filesystem has left of a file that was removed by hand: Spark could not write it again."""
         self.check_before_change()
         if self._local_root is not None:
-            folder, _, base = name.rpartition("/")
-            (self._local_root / folder / f".{base}.crc").unlink(missing_ok=True)
+            local_files.checksum(self._local_root / name).unlink(missing_ok=True)
 
     def delete_files(self, *names: str) -> None:
         """Remove files, by one request where the store can; nothing happens to those that are not there."""

@@ -25,7 +25,7 @@ def replace(path: Path, text: str) -> None:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        _checksum(path).unlink(missing_ok=True)  # a file without a checksum is read without being checked
+        checksum(path).unlink(missing_ok=True)  # a file without a checksum is read without being checked
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -68,8 +68,8 @@ def copy(source: Path, target: Path) -> None:
     """
     if not source.is_dir():
         shutil.copyfile(source, target)
-        if _checksum(source).exists():
-            shutil.copyfile(_checksum(source), _checksum(target))
+        if checksum(source).exists():
+            shutil.copyfile(checksum(source), checksum(target))
         return
     for base, _, names in os.walk(source, onerror=_raise, followlinks=True):  # copytree also sets times, which not every volume allows
         folder = target / Path(base).relative_to(source)
@@ -78,5 +78,6 @@ def copy(source: Path, target: Path) -> None:
             shutil.copyfile(Path(base, name), folder / name)
 
 
-def _checksum(path: Path) -> Path:
+def checksum(path: Path) -> Path:
+    """Return where Hadoop keeps the checksum of a file."""
     return path.with_name(f".{path.name}.crc")

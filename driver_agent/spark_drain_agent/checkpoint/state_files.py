@@ -8,13 +8,18 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterable
 
-__all__ = ["is_table", "lacking", "lacking_ids", "needed_state", "tables_named_in"]
+__all__ = ["is_table", "lacking", "lacking_ids", "needed_state", "tables_named_in", "versions_of"]
 
 _VERSION = re.compile(r"(?P<version>\d+)(?P<unique>_[0-9a-f-]+)*\.(?P<kind>delta|snapshot|changelog|zip)$")
 _TABLE = re.compile(r"(^|/)(SSTs|logs)/[^/]+$")
 _TABLES = "metadata"
 """File in a snapshot of RocksDB that names the tables of which it is made."""
 _WHOLE = ("snapshot", "zip")
+
+
+def versions_of(names: Iterable[str]) -> dict[str, int]:
+    """Return the versions of state by the names of the files that hold one, or a change to the one before."""
+    return {name: int(found["version"]) for name in names if (found := _VERSION.search(name)) is not None}
 
 
 def needed_state(names: Iterable[str], version: int) -> list[str]:

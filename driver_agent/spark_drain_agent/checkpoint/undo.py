@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
@@ -10,11 +9,10 @@ from spark_drain_agent.checkpoint.fence import held, never_fenced, return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.state_files import versions_of
 from spark_drain_agent.milestones import reached
 
 __all__ = ["finish_undo", "undo"]
-
-_VERSION_FILE = re.compile(r"(\d+)(_[0-9a-f-]+)*\.(delta|snapshot|zip|changelog)$")
 
 
 def undo(files: CheckpointFiles, journal: Journal, *, taken: bool = False) -> Journal:
@@ -59,7 +57,6 @@ def _forget_after(files: CheckpointFiles, batch_id: int) -> None:
         for name in files.names(log):
             if name.lstrip("-").isdigit() and int(name) > batch_id:
                 files.delete(f"{log}/{name}")
-    for name in files.below("state"):
-        found = _VERSION_FILE.search(name.rsplit("/", 1)[-1])
-        if found is not None and int(found[1]) > batch_id + 1:
+    for name, version in versions_of(files.below("state")).items():
+        if version > batch_id + 1:
             files.delete(name)

@@ -28,7 +28,7 @@ from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.flush_in_place import flush_running, running_flush_obstacle
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError, application, give_up_command
 from spark_drain_agent.queries.freeze import FrozenQuery, newest_planned, terminate
-from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
+from spark_drain_agent.queries.tracked import TrackedQuery, owners_word
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.user_code.batch_marks import marked
 
@@ -226,9 +226,8 @@ class CommittedQuery:
             raise RecoveryNeedsPreviousVersionError(
                 f"drain {self._drain_id} is past its point of no return, was begun with another version of the application, "
                 "and is not finished: start that version once, it finishes the drain and stops where the drain's request "
-                "is still there, else drain it once more. If this is the same one, and only an "
-                "upgrade of the agent or a plan with something new in each start tells them apart, "
-                f"{SAME_VERSION_CONF}={self._drain_id} says so. If that version is lost: {give_up_command(self._tracked)}, or, where "
+                "is still there, else drain it once more. If this is the same one, and "
+                f"{owners_word(self._drain_id)}. If that version is lost: {give_up_command(self._tracked)}, or, where "
                 "that finds nothing to give up, remove the drain's request"
             )
 

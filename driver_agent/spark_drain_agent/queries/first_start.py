@@ -22,7 +22,7 @@ from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.sink_log import SinkLogError, logged_batches, prepare_sink_log
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
+from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery, owners_word
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.state_stores import (
     STATE_FORMAT,
@@ -144,10 +144,7 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
             prepare_sink_log(files.elsewhere(folder), first, merged_every, planned=files.is_file(f"offsets/{first}"))
         begin_generation(files, journal, version)
     except (EmptyStateError, SinkLogError, UnsupportedSparkError) as error:
-        word = (
-            ". If this is that version, and only a plan with something new in each start tells them apart, "
-            f"{SAME_VERSION_CONF}={interrupted} says so"
-        )
+        word = f". If this is that version, and {owners_word(interrupted)}"
         raise EmptyStateError(
             f"{tracked.label} cannot begin with batch {journal.first_batch_id} and an empty state, as drain {journal.drain_id} left it: "
             f"{error}{word if interrupted and isinstance(error, OtherVersionError) else ''}"

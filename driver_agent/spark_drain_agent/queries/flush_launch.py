@@ -11,7 +11,7 @@ from spark_drain_agent.checkpoint.complete import Application
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.state_export import export_state
 from spark_drain_agent.planning.plan import side_output_mode
-from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery
+from spark_drain_agent.queries.tracked import TrackedQuery, owners_word
 from spark_drain_agent.spark_internals.sinks import discard_once_at, write_once_at
 from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY, marked
 
@@ -58,9 +58,7 @@ def _version_check(tracked: TrackedQuery) -> Callable[[Journal], None]:
                 f"{tracked.label}: the flush of drain {journal.drain_id} was planned by another version of the application (Spark "
                 f"{journal.spark_version}, run {journal.application}) and is not finished: start that version once, "
                 "it finishes the drain and stops where the drain's request is still there, else drain it once more; if this is the same "
-                "one, and only an upgrade of the agent or a plan with something new "
-                f"in each start tells them apart, {SAME_VERSION_CONF}={journal.drain_id} says so; or give the flush up with "
-                + give_up_command(tracked)
+                f"one, and {owners_word(journal.drain_id)}; or give the flush up with {give_up_command(tracked)}"
             )
 
     return check

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +12,7 @@ from spark_drain_store import DrainOptions
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
+from spark_drain_agent.checkpoint.state_files import versions_of
 from spark_drain_agent.clock import wall
 from spark_drain_agent.planning.limits import NO_LIMITS, Limits
 from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS, REAL_TIME_TRIGGER, QueryFacts, fingerprint
@@ -33,15 +33,20 @@ from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 from spark_drain_agent.user_code.batch_marks import marks_of_start
 
-__all__ = ["SAME_VERSION_CONF", "VERSION_CONF", "TrackedQuery"]
+__all__ = ["SAME_VERSION_CONF", "VERSION_CONF", "TrackedQuery", "owners_word"]
 
 SAME_VERSION_CONF = "spark.sparkdrain.sameVersionAs"
 """Conf of the application: the id of a drain whose version this is, whatever its digest says."""
 VERSION_CONF = "spark.sparkdrain.applicationVersion"
 """Conf of the application: the owner's word for its version, where each start makes another plan (a time of day as a literal)."""
 _BETWEEN = "\x00\x00"
-_STATE_FILE = re.compile(r"(\d+)/.*/(\d+)(?:_[^/]*)?\.(?:delta|snapshot|zip|changelog)$")
-"""Operator and version, by the file's name below the folder of all state."""
+
+
+def owners_word(version: str) -> str:
+    """Return the end of a sentence that begins with "if this is that version, and": how its owner says so."""
+    return (
+        f"only an upgrade of the agent or a plan with something new in each start tells them apart, {SAME_VERSION_CONF}={version} says so"
+    )
 
 
 @dataclass(eq=False)
@@ -152,7 +157,7 @@ class TrackedQuery:
             keep_empty_limits(session)
 
     def limits(self) -> Limits:
-        """Return how many limits are in which plan, as of now; before the checkpoint is fenced."""
+        """Return how many limits are in which plan, as of now; what was found last is what the flush goes by."""
         found = [operator for operator in self.operators if operator.name in LIMITS]
         if not any(operator.needs_input for operator in found):
             self._limits = NO_LIMITS
@@ -174,8 +179,8 @@ class TrackedQuery:
         files, journal = self.checkpoint_files(), self._journal()
         empty = journal.first_batch_id if journal is not None and journal.over and journal.begins_empty else 0
         for folder in ("state", *([f"{journal.work}/state"] if journal is not None else [])):
-            found = [_STATE_FILE.match(name.removeprefix(f"{folder}/")) for name in files.below(folder)]
-            operators = {match[1] for match in found if match is not None and int(match[2]) > empty}
+            found = versions_of(files.below(folder))
+            operators = {name.removeprefix(f"{folder}/").partition("/")[0] for name, version in found.items() if version > empty}
             if operators:
                 return len(operators) - others
         return None
