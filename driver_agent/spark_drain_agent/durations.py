@@ -9,7 +9,7 @@ from functools import cache
 
 from spark_drain_agent.milestones import LOG
 
-__all__ = ["DURATIONS", "LEASE", "START", "DurationConf", "DurationError"]
+__all__ = ["DURATIONS", "LEASE", "START", "DurationConf", "DurationError", "wrong_durations"]
 
 _WRITTEN = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", re.IGNORECASE)
 _SECONDS = {
@@ -89,3 +89,14 @@ START = DurationConf("spark.sparkdrain.startSeconds", default=30, least=1, most=
 """How long it may take from one start to the next; a query that starts later still is not in the drain."""
 
 DURATIONS = (LEASE, START)
+
+
+def wrong_durations(session_conf: Callable[[str, str], str]) -> list[str]:
+    """Return for each conf that a session has wrong what is wrong with it."""
+    wrong = []
+    for conf in DURATIONS:
+        try:
+            conf.read(session_conf)
+        except DurationError as error:
+            wrong.append(str(error))
+    return wrong

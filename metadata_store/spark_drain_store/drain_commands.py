@@ -66,7 +66,12 @@ def run_drain_verb(channel: Channel, options: Namespace) -> None:
 
 def _note_too_late(channel: Channel, drain_id: str) -> None:
     report = Drains.read(channel).reports.get(drain_id)
-    if report is not None and report.state.beyond_return:
+    if report is not None and report.state.finished:
+        print(
+            f"note: drain {drain_id} has ended (state {report.state}) and is not withdrawn any more: `drain cleanup` removes it",
+            file=sys.stderr,
+        )
+    elif report is not None and report.state.beyond_return:
         print(
             f"note: drain {drain_id} is past its point of no return (state {report.state}) and is not withdrawn any more: "
             "when it has finished, `drain cleanup` removes it",

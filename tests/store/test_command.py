@@ -170,8 +170,11 @@ def test_withdrawing_marks_the_notification_and_leaves_the_answer_to_the_agent(d
 
 def test_what_is_past_its_point_of_no_return_is_not_withdrawn(drain: Command, channel: Channel) -> None:
     drain_id = written(drain)
+    channel.reports.write(report(drain_id, DrainState.FLUSHING))
+    assert "is past its point of no return (state Flushing)" in drain("withdraw", drain_id).stderr
     channel.reports.write(report(drain_id, DrainState.DRAINED))
-    assert "is past its point of no return (state Drained)" in drain("withdraw", drain_id).stderr
+    said = f"note: drain {drain_id} has ended (state Drained) and is not withdrawn any more: `drain cleanup` removes it\n"
+    assert drain("withdraw", drain_id).stderr == said
     assert drain("cleanup").returncode == 0
     written(drain)
 

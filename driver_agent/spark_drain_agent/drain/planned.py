@@ -6,7 +6,7 @@ from spark_drain_store import DrainOptions, reasons
 
 from spark_drain_agent.checkpoint.lease import obstacle_to_leasing
 from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, OTHERWISE, TRIED_CONF, no_schemes, store_obstacle, without_conditions
-from spark_drain_agent.durations import DURATIONS, DurationError
+from spark_drain_agent.durations import wrong_durations
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -56,11 +56,9 @@ def refuse_confs(internals: SparkInternals) -> None:
                 f"{name} has {', '.join(map(repr, wrong))}, and is a list of schemes, comma separated, as in 'oss,cosn': start the "
                 "application with such a value",
             )
-    try:
-        for conf in DURATIONS:
-            conf.read(internals.session_conf)
-    except DurationError as error:
-        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, f"{error}: start the application with such a value") from error
+    if wrong := wrong_durations(internals.session_conf):
+        such = "such a value" if len(wrong) == 1 else "such values"
+        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, f"{'; '.join(wrong)}: start the application with {such}")
 
 
 def refuse_unknown_end(tracked: TrackedQuery, sources: str) -> None:

@@ -42,6 +42,17 @@ def test_a_value_that_says_nothing_is_refused_by_name(warm: Warm, tmp_path: Path
     assert query.isActive
 
 
+def test_all_durations_that_cannot_be_read_are_told_at_once(warm: Warm, tmp_path: Path) -> None:
+    Feed(tmp_path / "input").add(1)
+    start(warm, tmp_path)
+    with session_confs(warm.session, {LEASE: "soon", "spark.sparkdrain.startSeconds": "0"}):
+        reason, message = warm.refused()
+    assert reason == "UnsupportedOption"
+    assert f"{LEASE} is 'soon', and may be" in message
+    assert "; spark.sparkdrain.startSeconds is '0', and may be 1 to 3600 s: " in message
+    assert message.endswith(": start the application with such values")
+
+
 def test_a_lease_that_cannot_be_read_is_in_the_way_of_drains_only(warm: Warm, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "input")
     feed.add(3)
