@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from spark_drain_agent.drain import after_commit
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_store import DrainState
 
@@ -174,3 +176,34 @@ def test_a_limit_of_a_query_that_has_run_no_batch_since_its_start(
         app.drain(stateLossPolicy="Accept")
         app.close()
         assert len(sink.rows) == 8 * life
+
+
+def test_a_limit_that_was_idle_since_the_last_drain_is_not_in_the_flush_that_a_crash_interrupted(
+    application: Begin, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state that it had before that drain is still in the checkpoint."""
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.2,))
+    events, other, sink, failing = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "other"), Batches(), threading.Event()
+
+    def into(batch: DataFrame, batch_id: int) -> None:
+        assert not failing.is_set()
+        sink(batch, batch_id)
+
+    frame = other.stream(None).limit(5).select("id").union(events.stream().limit(8).select("id"))
+    other.add(FIRST)
+    for life in (1, 2):
+        events.add(FIRST)
+        app = application()
+        read_all(app.start(frame, into))
+        if life == 1:
+            app.drain(stateLossPolicy="Accept")
+    failing.set()
+    with app.user_waits():
+        asked = app.ask(stateLossPolicy="Accept")
+        app.answer(asked, DrainState.STALLED)
+    app.close()
+    failing.clear()
+    app = application()
+    app.start(frame, into)
+    app.drain(stateLossPolicy="Accept")
+    assert len(sink.rows) == 5 + 8 + 8
