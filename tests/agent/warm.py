@@ -85,7 +85,7 @@ class Warm:
         for execution in self.agent.internals._executions():  # those that Spark does not list: their starts were interrupted
             execution.stop()
         self.session.streams.resetTerminated()
-        self.agent.registry = QueryRegistry(self.agent.gate.starts_in_flight)
+        self.agent.registry = QueryRegistry(self.agent.internals, self.agent.gate.starts_in_flight)
 
 
 HOOKED = (

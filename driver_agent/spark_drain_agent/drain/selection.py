@@ -62,7 +62,7 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
             raise DrainEndedError(
                 DrainState.FAILED,
                 reasons.QUERY_FAILED,
-                f"{tracked.label} has failed: {cause_first(tracked.live.error)}; so what it read is not all processed: start it again "
+                f"{tracked.label} has failed: {cause_first(tracked.error)}; so what it read is not all processed: start it again "
                 "before the drain, or drain the others by name, with `queries` and afterDrain 'Keep'",
             )
     found = [tracked for tracked, state in there if state is not Standing.FAILED]

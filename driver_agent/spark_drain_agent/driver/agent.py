@@ -64,7 +64,7 @@ class Agent:
         self.channel = channel
         self.identity = identity
         self.gate = Gate()
-        self.registry = QueryRegistry(self.gate.starts_in_flight)
+        self.registry = QueryRegistry(internals, self.gate.starts_in_flight)
         self.held = HeldQueries(self)
         self._recoveries = Recoveries()
         self._drain: Drain | None = None
@@ -201,11 +201,11 @@ class Agent:
         return tracked.query
 
     def let_go(self) -> None:
-        """Let Spark forget the queries that the application has stopped, unless a drain is under way, which may be about them."""
+        """Let Spark forget the queries that were stopped or have failed, unless a drain is under way, which may be about them."""
         if self._drain is not None:
             return
         try:
-            self.registry.let_go()
+            self.registry.let_go(self.held.given_up)
         except JavaError as error:  # Spark was stopped
             LOG.debug("queries that were stopped are kept: %s", error)
         except Exception:  # a defect of the agent is not one of the application

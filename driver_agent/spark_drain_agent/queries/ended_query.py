@@ -1,4 +1,4 @@
-"""What is left of a query that the application has stopped: its names, and nothing that Spark would keep for it."""
+"""What is left of a query that has ended: its names and what it failed with, and nothing that Spark would keep for it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ __all__ = ["EndedQuery"]
 
 
 class EndedQuery(StreamingQuery):
-    """A query that has ended well, without its execution.
+    """A query that has ended, without its execution.
 
     Parameters
     ----------
     query_id, run_id
         Spark's ids of the query and of this run.
+    failure
+        What it has failed with; None where it has not.
     """
 
-    def __init__(self, query_id: str, run_id: str) -> None:
-        self._id, self._run_id = query_id, run_id
+    def __init__(self, query_id: str, run_id: str, failure: StreamingQueryException | None) -> None:
+        self._id, self._run_id, self._failure = query_id, run_id, failure
 
     @property
     def id(self) -> str:
@@ -36,9 +38,11 @@ class EndedQuery(StreamingQuery):
         return False
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
-        """Return at once."""
+        """Return at once, or raise what it has failed with."""
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)  # the frames of who asked before are not to be kept
         return None if timeout is None else True
 
     def exception(self) -> StreamingQueryException | None:
-        """None."""
-        return None
+        """Return what it has failed with."""
+        return self._failure

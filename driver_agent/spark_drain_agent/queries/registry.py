@@ -10,10 +10,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.queries.standing import Past, Standing, forgotten
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
+from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["QueryRegistry"]
 
 _MOST_EXPECTED = 20
+_MOST_SESSIONS = 1000
 
 
 class QueryRegistry:
@@ -21,11 +23,14 @@ class QueryRegistry:
 
     Parameters
     ----------
+    internals
+        Access to Spark, through a session that lasts as long as the application.
     starts_in_flight
         Returns the queries that are being started now.
     """
 
-    def __init__(self, starts_in_flight: Callable[[], list[TrackedQuery]] = list) -> None:
+    def __init__(self, internals: SparkInternals, starts_in_flight: Callable[[], list[TrackedQuery]] = list) -> None:
+        self._internals = internals
         self._starts_in_flight = starts_in_flight
         self._lock = threading.Lock()
         self._tracked: list[TrackedQuery] = []
@@ -87,25 +92,31 @@ class QueryRegistry:
         found = self.all()
         pasts = _pasts(found)  # asks Spark: not under the lock
         over = {id(item) for item, is_over in zip(found, forgotten(pasts), strict=True) if is_over}
-        ended = [item for item in found if id(item) in over and item.ended and not item.forgotten]
+        ended = [item.left(self._internals, with_digest=False) for item in found if id(item) in over and item.ended and not item.forgotten]
         with self._lock:
             self._tracked = [item for item in self._tracked if id(item) not in over]
             for item in ended:
                 self._last_ended = _with_last_ended(self._last_ended, item)
 
-    def let_go(self) -> None:
-        """Keep no more of queries that the application has stopped than their names; not while a drain may be about one of them.
+    def let_go(self, is_open: Callable[[TrackedQuery], bool]) -> None:
+        """Keep little of queries that were stopped or have failed; not while a drain may be about one of them.
 
-        Their plans, and the data in those, may be large; of queries without name and checkpoint the plan tells whether a failed one was
-        started again.
+        Their plans, their sessions and the data in both may be large. Of queries without name and checkpoint the plan tells whether a
+        failed one was started again.
+
+        Parameters
+        ----------
+        is_open
+            Returns whether an earlier drain has left a query in its middle.
         """
-        pasts = [(tracked, tracked.standing()) for tracked in self.all()]
-        if any(standing is Standing.FAILED and _nameless(tracked) for tracked, standing in pasts):
-            pasts = [(tracked, standing) for tracked, standing in pasts if not _nameless(tracked)]
-        left = {id(tracked): tracked.left() for tracked, standing in pasts if standing is Standing.STOPPED and not tracked.is_left}
+        standings = [(tracked, tracked.standing()) for tracked in self.all()]
+        over = [
+            item for item, standing in standings if standing in (Standing.STOPPED, Standing.FAILED) and item.ended and not is_open(item)
+        ]
+        digests = _some_failed(standings)
+        left = {id(item): item.left(self._internals, with_digest=digests and _nameless(item)) for item in over}
         with self._lock:
             self._tracked = [left.get(id(item), item) for item in self._tracked]
-            self._last_ended = [left.get(id(item), item) for item in self._last_ended]
 
     def last_ended(self) -> list[TrackedQuery]:
         """Return of each session the query that matters no more and whose end ``awaitAnyTermination()`` still tells (Spark keeps one)."""
@@ -145,16 +156,21 @@ class QueryRegistry:
 
 def _with_last_ended(known: list[TrackedQuery], ended: TrackedQuery) -> list[TrackedQuery]:
     """Add an end as `StreamingQueryManager.notifyQueryTermination` does: the first one of a session stays unless a later one has failed."""
-    same = next((item for item in known if item.internals.session is ended.internals.session), None)
+    same = next((item for item in known if item.manager == ended.manager), None)
     if same is not None and ended.standing() is not Standing.FAILED:
         return known
-    return [*(item for item in known if item is not same), ended]
+    return [*(item for item in known if item is not same), ended][-_MOST_SESSIONS:]
 
 
 def _pasts(queries: list[TrackedQuery]) -> list[Past]:
     standings = [(tracked, tracked.standing()) for tracked in queries]
-    failed = any(standing is Standing.FAILED and _nameless(tracked) for tracked, standing in standings)  # only then digests are worth it
-    return [_past(tracked, standing, tracked.fingerprint if failed and _nameless(tracked) else "") for tracked, standing in standings]
+    digests = _some_failed(standings)
+    return [_past(tracked, standing, tracked.fingerprint if digests and _nameless(tracked) else "") for tracked, standing in standings]
+
+
+def _some_failed(standings: list[tuple[TrackedQuery, Standing]]) -> bool:
+    """Return whether digests are worth their price: of those that have neither name nor checkpoint, one has failed."""
+    return any(standing is Standing.FAILED and _nameless(tracked) for tracked, standing in standings)
 
 
 def _nameless(tracked: TrackedQuery) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_store import DrainOptions
 
+from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
@@ -79,6 +80,8 @@ class TrackedQuery:
     _temporary: bool = field(default=False, init=False)
     _deleted_at_end: bool = field(default=False, init=False)
     _limits: Limits | None = field(default=None, init=False)
+    _manager: int = field(default=0, init=False)
+    _error: str = field(default="", init=False)
 
     @property
     def label(self) -> str:
@@ -121,13 +124,38 @@ class TrackedQuery:
 
     def belongs_to(self, streams: StreamingQueryManager) -> bool:
         """Return whether the query was started in the session of this manager."""
-        return self.internals.manages(streams)
+        return self._manager == self.internals.manager_id(streams) if self.is_left else self.internals.manages(streams)
 
-    def left(self) -> TrackedQuery:
-        """Return what is left to say of a query that the application has stopped."""
-        left = TrackedQuery(self.internals, self.captured.named(), self.location, EndedQuery(self.query_id, self.run_id))
-        left.forgotten, left._end, left._temporary = self.forgotten, self._end, self._temporary
+    def left(self, internals: SparkInternals, *, with_digest: bool) -> TrackedQuery:
+        """Return what is left to say of a query that has ended, for which neither Spark nor the application keep anything.
+
+        Parameters
+        ----------
+        internals
+            Access to Spark, through a session that lasts as long as the application.
+        with_digest
+            Whether its fingerprint is worth its price.
+        """
+        if self.is_left:
+            return self
+        assert self.query is not None
+        with as_agent():
+            failure = self.query.exception()
+        left = TrackedQuery(internals, self.captured.named(), self.location, EndedQuery(self.query_id, self.run_id, failure))
+        left.forgotten, left._end, left._temporary = self.forgotten, self.standing(), self._temporary
+        left._manager, left._error = self.internals.manager_id(self.internals.session.streams), self.error
+        left.fingerprint = self.fingerprint if with_digest else ""
         return left
+
+    @property
+    def manager(self) -> int:
+        """What tells the session of a query of which something is left from any other."""
+        return self._manager
+
+    @property
+    def error(self) -> str:
+        """The exception that ended the query and its causes, or ""."""
+        return self._error if self.is_left else self.live.error
 
     @property
     def is_left(self) -> bool:
@@ -375,6 +403,6 @@ class TrackedQuery:
         return end
 
     def _ended_as(self) -> Standing:
-        if self.live.error:
+        if self.error:
             return Standing.FAILED
         return Standing.FINISHED if self.captured.trigger in BOUNDED_TRIGGERS else Standing.STOPPED

@@ -171,6 +171,10 @@ class SparkInternals:
         """Return whether this is the manager of the session's queries."""
         return bool(self.session.streams._jsqm == streams._jsqm)
 
+    def manager_id(self, streams: StreamingQueryManager) -> int:
+        """Return what tells the manager of a session's queries from that of any other session, without keeping either."""
+        return int(self.jvm.java.lang.System.identityHashCode(streams._jsqm))
+
     def conf(self, name: str, default: str = "") -> str:
         """Return a SparkConf entry (the application's, not the session's)."""
         return str(self.context._conf.get(name, default))  # getConf() asks for each entry there is

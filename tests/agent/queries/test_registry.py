@@ -5,8 +5,12 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 
@@ -44,27 +48,99 @@ def test_a_query_whose_thread_has_not_begun_has_not_ended_for_good(warm: Warm, t
     assert query.standing() is Standing.RUNS
 
 
+def weak(warm: Warm, jvm_object: Any) -> Any:
+    """Return a reference that keeps nothing in the JVM."""
+    jvm: Any = warm.session.sparkContext._jvm
+    return jvm.java.lang.ref.WeakReference(jvm_object)
+
+
+def forgotten_by_spark(warm: Warm, reference: Any) -> None:
+    """Wait until nothing keeps what it refers to."""
+    jvm: Any = warm.session.sparkContext._jvm
+
+    def look() -> bool:
+        gc.collect()
+        jvm.java.lang.System.gc()
+        return reference.get() is None
+
+    eventually(look, what="Spark to forget it")
+
+
 def test_what_the_application_has_stopped_is_named_and_not_kept(warm: Warm, tmp_path: Path) -> None:
     """Its plan may hold tables: without the agent Spark forgets it."""
-    jvm: Any = warm.session.sparkContext._jvm
 
     def begun_and_stopped() -> tuple[str, Any]:
         query = warm.session.readStream.format("rate").load().writeStream.format("noop").queryName("over")
         started = query.option("checkpointLocation", str(tmp_path)).start()
         started.stop()
-        return str(started.runId), jvm.java.lang.ref.WeakReference(started._jsq.streamingQuery())
+        return str(started.runId), weak(warm, started._jsq.streamingQuery())
 
     run_id, execution = begun_and_stopped()
-
-    def forgotten() -> bool:
-        gc.collect()
-        jvm.java.lang.System.gc()
-        return execution.get() is None
-
-    eventually(forgotten, what="Spark to forget the query")
+    forgotten_by_spark(warm, execution)
     (left,) = warm.agent.registry.all()
     assert (left.label, left.run_id, left.standing(), left.ended) == ("query 'over'", run_id, Standing.STOPPED, True)
     assert left.query is not None
     assert (left.query.isActive, left.query.awaitTermination(1), left.query.exception()) == (False, True, None)
     with pytest.raises(ValueError, match="not started again"):
         left.captured.launch(None)
+
+
+def failing(warm: Warm) -> DataFrame:
+    """Return a stream that fails in its first batch."""
+    return warm.session.readStream.format("rate").load().select(F.raise_error(F.lit("no such tenant")).alias("tenant"))
+
+
+def test_what_has_failed_is_told_and_not_kept(warm: Warm) -> None:
+    """An application may start query after query, each under a name of its own, and put up with those that fail."""
+
+    def begun_and_failed() -> Any:
+        started = failing(warm).writeStream.format("noop").queryName("unlucky").start()
+        with pytest.raises(StreamingQueryException, match="no such tenant"):
+            started.awaitTermination(60)
+        return weak(warm, started._jsq.streamingQuery())
+
+    execution = begun_and_failed()
+    warm.session.readStream.format("rate").load().writeStream.format("noop").queryName("other").start()
+    forgotten_by_spark(warm, execution)
+    left = warm.agent.registry.all()[0]
+    assert (left.label, left.standing()) == ("query 'unlucky'", Standing.FAILED)
+    assert left.query is not None
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match="no such tenant"):
+            left.query.awaitTermination(1)
+    with warm.requested() as drain_id:
+        message = warm.drains.reaches(drain_id, "Failed")["message"]
+    assert message.startswith("query 'unlucky' has failed: ")
+    assert "no such tenant" in message
+
+
+@pytest.mark.parametrize("name", ["", "same"])
+def test_a_session_whose_queries_have_ended_is_not_kept(warm: Warm, name: str) -> None:
+    """One with a session for each of its tenants may make thousands."""
+
+    def session_of_one_query() -> tuple[Any, int]:
+        session = warm.session.newSession()
+        query = session.readStream.format("rate").load().writeStream.format("noop").queryName(name or str(uuid4())).start()
+        query.stop()
+        return weak(warm, session._jsparkSession), warm.agent.internals.manager_id(session.streams)
+
+    found = [session_of_one_query() for _ in range(6)]
+    warm.session.readStream.format("rate").load().writeStream.format("noop").queryName(name or "last").start()
+    for session, _ in found[:-1]:  # Spark itself keeps the last one
+        forgotten_by_spark(warm, session)
+    left = [*warm.agent.registry.last_ended(), *(query for query in warm.agent.registry.all() if query.ended)]
+    assert [query.manager for query in left] == [manager for _, manager in found]
+    assert not any(query.belongs_to(warm.session.streams) for query in left)
+
+
+def test_a_failure_beside_what_was_stopped_puts_no_plan_in_doubt(warm: Warm, caplog: pytest.LogCaptureFixture) -> None:
+    """Of queries that have neither name nor checkpoint, the plan tells whether a failed one was started again."""
+    read = warm.session.readStream.format("rate").load()
+    read.writeStream.format("noop").start().stop()
+    for _ in range(2):
+        failed = failing(warm).writeStream.format("noop").start()
+        with pytest.raises(StreamingQueryException):
+            failed.awaitTermination(60)
+    read.select("value").writeStream.format("noop").start().stop()
+    assert [query.standing() for query in warm.agent.registry.all()] == [Standing.STOPPED, Standing.FAILED, Standing.STOPPED]
+    assert not [record.getMessage() for record in caplog.records if record.name == "spark_drain"]
