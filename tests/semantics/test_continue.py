@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_store import DrainState
 
 from tests.semantics.warm import MIDNIGHT, Application, Batches, Event, Input, read_all
+from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -64,3 +67,30 @@ def test_what_the_flush_does_not_remove_is_still_there(application: Callable[[],
     version()
     assert sorted(tables.rows[-2:]) == [("a", 3), ("b", 2)]
     assert sorted(unique.rows) == [(1,), (2,), (3,), (4,)]
+
+
+def test_the_next_version_writes_files_to_another_folder(
+    application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark reads the entries of a file sink's log from the first one on; a folder with those of other batches is refused by name."""
+    events, found = Input(spark, tmp_path / "events"), 0
+
+    def launch(app: Application, folder: str) -> StreamingQuery:
+        writer = counted(events).writeStream.format("json").queryName("q").option("path", str(tmp_path / folder))
+        return app.launch(writer.option("checkpointLocation", f"{app.base}/q"))
+
+    with session_confs(spark, {"spark.sql.streaming.fileSink.log.compactInterval": "3"}):
+        for start, folder in ((0, "first"), (100, "second"), (200, "second")):
+            events.add(*([Event(number, "a", start + number * 5)] for number in range(4)))
+            app = application()
+            if folder == "second":
+                with pytest.raises(EmptyStateError, match=r"cannot go on with batch \d+, .*output folder .*/other ends with batch 0"):
+                    launch(app, "other")
+            read_all(launch(app, folder))
+            app.drain(checkpoint__policy="Continue")
+            app.close()
+            (tmp_path / "other/_spark_metadata").mkdir(parents=True, exist_ok=True)
+            (tmp_path / "other/_spark_metadata/0").write_text("v1")
+    for folder in ("first", "second"):
+        found += sum(row.n for row in spark.read.json(str(tmp_path / folder)).collect())
+    assert found == 4 * 3

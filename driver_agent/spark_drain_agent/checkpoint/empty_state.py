@@ -84,7 +84,7 @@ class _Beginning:
 
 def awaits_first_batch(files: CheckpointFiles, journal: Journal) -> bool:
     """Return whether a generation without state has not committed a batch."""
-    return journal.step is JournalStep.DONE and journal.begins_empty and Checkpoint(files).newest_commit == journal.first_batch_id - 1
+    return journal.step is JournalStep.DONE and journal.begins_empty and journal.awaits_first_batch(Checkpoint(files).newest_commit)
 
 
 def interrupted_version(journal: Journal) -> str:

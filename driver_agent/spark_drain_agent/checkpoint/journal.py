@@ -230,6 +230,10 @@ class Journal:
         """Whether the next generation has no state to go on from: it was reseeded, or no operator kept any."""
         return self.checkpoint_policy == "Reseed" or (self.checkpoint_policy == "Continue" and not self.flushes)
 
+    def awaits_first_batch(self, newest_commit: int | None) -> bool:
+        """Return whether a generation without state has not committed a batch, by the newest one that is committed."""
+        return self.step is JournalStep.DONE and self.begins_empty and newest_commit == self.first_batch_id - 1
+
     def at(self, step: JournalStep) -> Journal:
         """Return the journal after another step."""
         return dataclasses.replace(self, step=step)

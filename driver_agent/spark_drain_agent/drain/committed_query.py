@@ -332,10 +332,12 @@ class CommittedQuery:
             if before is not None and (before.over or before.drain_id == self._drain_id):
                 return None  # drained with policy Keep, or its journal says how to go on
             raise MalformedJournalError.unfinished(files.root)
-        if before is not None and before.step is JournalStep.DONE and before.begins_empty and batch_id == before.first_batch_id - 1:
-            return None  # no batch since the last drain
-        last = self._last if self._last is not None and self._last.batch_id == batch_id else checkpoint.committed_batch(batch_id)
         discarded_ids = before.discarded_ids if before is not None else -1
+        if before is not None and before.awaits_first_batch(batch_id):
+            plan = replace(plan, flushes=False, flushes_to_sink=False)  # nothing is open
+            if plan.checkpoint_policy != "Keep" and plan.first_batch_id(batch_id, discarded_ids) == before.first_batch_id:
+                return None
+        last = self._last if self._last is not None and self._last.batch_id == batch_id else checkpoint.committed_batch(batch_id)
         return prepare(
             tracked.checkpoint_files(),
             Journal(

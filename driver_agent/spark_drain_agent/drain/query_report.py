@@ -8,7 +8,7 @@ from dataclasses import replace
 from spark_drain_store import DrainState, OperatorReport, QueryReport
 
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import Journal
+from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.planning.plan import QueryPlan, measured, residue
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -32,16 +32,14 @@ def describe_planned(report: QueryReport, plan: QueryPlan) -> QueryReport:
 
 
 def describe_untouched(report: QueryReport, sources: tuple[str, ...], checkpoint: Checkpoint) -> QueryReport:
-    """Return the report of a query whose checkpoint a drain left as it was: mode Stop, or no batch was ever run."""
+    """Return the report of a query whose checkpoint a drain left as it was: mode Stop, or there was nothing to drain."""
     batch_id = checkpoint.newest_commit
     offsets = checkpoint.offsets(batch_id).offsets if batch_id is not None else ()
-    return replace(
-        report,
-        state=DrainState.DRAINED,
-        last_batch_id=batch_id,
-        end_offsets=_named(sources, offsets),
-        message="" if offsets else "no batch was ever run: there is nothing to drain",
-    )
+    journal = read_journal(checkpoint.files)
+    message = "" if offsets else "no batch was ever run: there is nothing to drain"
+    if journal is not None and journal.awaits_first_batch(batch_id):
+        message = f"no batch was run since drain {journal.drain_id}: there is nothing to drain"
+    return replace(report, state=DrainState.DRAINED, last_batch_id=batch_id, end_offsets=_named(sources, offsets), message=message)
 
 
 def describe_drained(

@@ -149,7 +149,7 @@ class HeldQueries:
     def forget_stand_ins(self) -> None:
         """Take note that the application starts queries again."""
         with self._lock:
-            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].isActive}
+            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits}
 
     def of(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
         """Return by id the queries of a session that seem to run because a drain holds them."""
@@ -159,7 +159,7 @@ class HeldQueries:
             item.query_id: item.query for item in self.owned() if item.query is not None and item.belongs_to(streams)
         }
         with self._lock:
-            found.update((key, held) for key, (tracked, held) in self._stand_ins.items() if held.isActive and tracked.belongs_to(streams))
+            found.update((key, held) for key, (tracked, held) in self._stand_ins.items() if held.waits and tracked.belongs_to(streams))
         return found
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:

@@ -16,6 +16,8 @@ from spark_drain_agent.gate import Gate, Phase
 __all__ = ["HeldQuery", "HeldQueryError"]
 
 _LOOK_SECONDS = 0.5
+_PATIENCE_SECONDS = 10.0
+"""How long a function that Spark or a drain has called may go on asking for the end of a query that does not end before it."""
 
 
 class HeldQueryError(RuntimeError):
@@ -57,6 +59,7 @@ class HeldQuery(StreamingQuery):
         self._over = over
         self._failure = failure
         self._stopped = False
+        self._first_asked: float | None = None
         self._run_id = str(uuid.uuid4())
         self._id = query_id or self._run_id
 
@@ -81,18 +84,25 @@ class HeldQuery(StreamingQuery):
     @property
     def isActive(self) -> bool:  # noqa: N802  # pyspark's name
         """True until the drain lets the driver go, or the driver ends."""
+        self._refuse_endless_polling()
+        return self.waits
+
+    @property
+    def waits(self) -> bool:
+        """Whether the drain has not let the driver go, and the driver does not end."""
         return self._gate.phase is Phase.HELD and not self._over(self._stopped)
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
         """Wait until the drain lets the driver go; without a limit only where the drain does not wait for the caller."""
         if timeout is None:
             self._refuse_endless_wait()
+        self._refuse_endless_polling()
         ended = self._wait(timeout)
         return None if timeout is None else ended
 
     def _wait(self, timeout: float | None = None) -> bool:
         give_up = None if timeout is None else monotonic() + timeout
-        while self.isActive:
+        while self.waits:
             left = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - monotonic())
             if left <= 0:
                 return False
@@ -121,8 +131,15 @@ class HeldQuery(StreamingQuery):
         self._refuse_endless_wait()
         self._wait()
 
+    def _refuse_endless_polling(self) -> None:
+        if not in_callback():
+            return
+        self._first_asked = self._first_asked if self._first_asked is not None else monotonic()
+        if monotonic() - self._first_asked > _PATIENCE_SECONDS:
+            self._refuse_endless_wait()
+
     def _refuse_endless_wait(self) -> None:
-        if in_callback() and self.isActive:
+        if in_callback() and self.waits:
             raise HeldQueryError(
                 f"query {self._name or self._id!r} was not started, since a drain is past its point of no return, and the drain may "
                 "wait for the function that waits for it: let functions that Spark calls start queries only, and wait for them elsewhere"
@@ -138,4 +155,4 @@ class HeldQuery(StreamingQuery):
 
     def exception(self) -> StreamingQueryException | None:
         """Return what the drain failed with; None while it lasts, and where it was not given up."""
-        return None if self.isActive else self._failure()
+        return None if self.waits else self._failure()

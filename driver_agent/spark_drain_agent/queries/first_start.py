@@ -17,8 +17,9 @@ from spark_drain_agent.checkpoint.empty_state import (
     interrupted_version,
 )
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import Journal
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
+from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.sink_log import SinkLogError, logged_batches, prepare_sink_log
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
@@ -48,7 +49,7 @@ _TICK_SECONDS = 3.0
 
 
 def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callable[[], bool], ended: float | None) -> None:
-    """Give a generation without state what its first batch looks for; does nothing for any other start.
+    """Give a generation without state what its first batch looks for, and a file sink its log; does nothing for any other start.
 
     Parameters
     ----------
@@ -69,6 +70,8 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
     """
     internals, files = tracked.internals, tracked.checkpoint_files()
     if not awaits_first_batch(files, journal):
+        if _awaits_next_batch(files, journal):
+            _prepare_next(tracked, files, journal)
         return
     lease = acquire_lease(files, internals)
     try:
@@ -81,6 +84,29 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
     except BaseException:
         lease.release()
         raise
+
+
+def _awaits_next_batch(files: CheckpointFiles, journal: Journal) -> bool:
+    """Return whether a generation that goes on with the state of the one before has not committed a batch."""
+    goes_on = journal.step is JournalStep.DONE and journal.checkpoint_policy == "Continue" and journal.flushes
+    return goes_on and Checkpoint(files).newest_commit == journal.flush_batch_id
+
+
+def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal) -> None:
+    first = journal.flush_batch_id + 1
+    try:
+        _prepare_sink_log(tracked, files, tracked.next_sink_folder(), first)
+    except SinkLogError as error:
+        raise EmptyStateError(f"{tracked.label} cannot go on with batch {first}, as drain {journal.drain_id} left it: {error}") from error
+
+
+def _prepare_sink_log(tracked: TrackedQuery, files: CheckpointFiles, folder: str | None, first: int) -> None:
+    """Let the log of a file sink begin with what another one has; see `next_sink_folder` for the folder."""
+    if folder is None and first > 0:
+        raise SinkLogError(f"table {tracked.captured.table} does not exist yet, and its files' log cannot begin there: create it first")
+    if folder:
+        merged_every = int(tracked.internals.session_conf(_MERGED_EVERY, "10"))
+        prepare_sink_log(files.elsewhere(folder), first, merged_every, planned=files.is_file(f"offsets/{first}"))
 
 
 def _keep_until_committed(
@@ -137,11 +163,7 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
     same = interrupted != "" and internals.session_conf(SAME_VERSION_CONF) == interrupted
     version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, taken, same)
     try:
-        if folder is None and first > 0:
-            raise SinkLogError(f"table {tracked.captured.table} does not exist yet, and its files' log cannot begin there: create it first")
-        if folder:
-            merged_every = int(internals.session_conf(_MERGED_EVERY, "10"))
-            prepare_sink_log(files.elsewhere(folder), first, merged_every, planned=files.is_file(f"offsets/{first}"))
+        _prepare_sink_log(tracked, files, folder, first)
         begin_generation(files, journal, version)
     except (EmptyStateError, SinkLogError, UnsupportedSparkError) as error:
         word = f". If this is that version, and {owners_word(interrupted)}"

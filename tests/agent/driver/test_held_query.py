@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.agent_thread import as_callback
 from spark_drain_agent.drain.ended import GivenUp
+from spark_drain_agent.driver import held_query
 from spark_drain_agent.driver.held_query import HeldQuery, HeldQueryError
 from spark_drain_agent.gate import Gate, Phase
+
+from tests.support.waiting import eventually
 
 
 def never(_: bool) -> bool:
@@ -66,6 +70,29 @@ def test_a_function_that_the_drain_may_wait_for_does_not_wait_for_it(gate: Gate,
             getattr(query, wait)()
         gate.turn(Phase.OPEN)
         getattr(query, wait)()
+
+
+@pytest.mark.parametrize("timeout", [None, 0.05])
+def test_a_function_that_the_drain_may_wait_for_does_not_ask_for_its_end_again_and_again(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch, timeout: float | None
+) -> None:
+    """It may look at it, and wait a time, long as that may be."""
+    monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", 0.3)
+    query = HeldQuery("orders", gate, never)
+
+    def ended() -> bool:
+        return not query.isActive if timeout is None else bool(query.awaitTermination(timeout))
+
+    assert not ended()
+    with as_callback():
+        assert query.awaitTermination(1) is False
+    time.sleep(0.4)
+    assert not ended(), "a main loop asks for as long as it wants"
+    with as_callback(), pytest.raises(HeldQueryError, match="query 'orders' was not started"):
+        eventually(ended, "the query to end")
+    gate.turn(Phase.OPEN)
+    with as_callback():
+        assert ended()
 
 
 def test_one_that_is_stopped_ends_where_the_program_is_told_to_end(gate: Gate) -> None:
