@@ -84,6 +84,11 @@ class Agent:
             conf.read_or_default(self.internals.session_conf)  # warns in time
         self._watch.begin()
 
+    @property
+    def watches(self) -> bool:
+        """Whether what is asked of the application is seen."""
+        return self._watch.runs
+
     def close(self) -> None:
         """Stop watching, and hold nobody any more: the SparkContext of this agent was stopped."""
         self._watch.close()
@@ -167,6 +172,7 @@ class Agent:
         self, internals: SparkInternals, capture: Callable[[], CapturedWriter], start_now: Callable[[], StreamingQuery]
     ) -> StreamingQuery:
         """Start a query on behalf of the user, or hand out one that waits."""
+        self._watch.go_on()
         try:
             captured = capture()
             tracked = TrackedQuery(internals, captured, internals.checkpoint_location(captured))

@@ -110,7 +110,12 @@ def _attach(spark: SparkSession, metadata_store: str | None) -> Agent | None:
         if _agent is not None:
             _agent.close()  # its SparkContext was stopped and another one made in the same process
         _agent = made
-        _agent.begin()
+        try:
+            _agent.begin()
+        except BaseException:  # of a signal handler
+            if not made.watches:
+                _agent = None
+            raise
         LOG.info("drain agent attached to run %s, metadata store %s", run_id, location)
         if first:
             atexit.register(_hold_at_exit)

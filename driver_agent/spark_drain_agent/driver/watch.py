@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 
 from spark_drain_store import Channel, Snapshot, StoreError
@@ -37,29 +36,35 @@ class Watch:
         self._requests = channel.requests.whole
         self._handlers = handlers
         self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has begun, and found a thread."""
+        return self._thread is not None
 
     def begin(self) -> None:
-        """Look once, then keep watching.
+        """Look once, then keep watching; what a signal handler of the application raises meanwhile is the caller's.
 
         A store that does not answer delays a drain, not the pipeline: after a few seconds the application goes on.
         """
-        give_up = monotonic() + _FIRST_LOOK_SECONDS
-        version = ""
-        while True:
-            try:
-                snapshot = self._requests.read()
-                self._consider(snapshot)
-                version = snapshot.version
-                break
-            except StoreError as error:
-                if monotonic() > give_up:
-                    LOG.warning("the metadata store does not answer; drains will be seen when it does: %s", error)
-                    break
-                time.sleep(_RETRY_SECONDS / 4)
-            except Exception:  # a defect of the agent is not one of the application
-                LOG.exception("the drain monitor met an error and continues")
-                break
-        threading.Thread(target=self._watch, args=(version,), name="spark-drain-monitor", daemon=True).start()
+        looked = threading.Event()
+        if self._start(looked):
+            looked.wait()
+
+    def go_on(self) -> None:
+        """Begin where there was no thread for it before."""
+        if self._thread is None:
+            self._start(threading.Event())
+
+    def _start(self, looked: threading.Event) -> bool:
+        self._thread = threading.Thread(target=self._run, args=(looked,), name="spark-drain-monitor", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # such as a limit of the number of threads
+            self._thread = None
+            LOG.warning("no drain of this application is seen until it starts another query: %s", error)
+        return self._thread is not None
 
     def close(self) -> None:
         """Stop watching."""
@@ -70,23 +75,49 @@ class Watch:
         for topic, consider in self._handlers.items():
             consider(of_topic(snapshot, topic))
 
+    def _run(self, looked: threading.Event) -> None:
+        with as_agent():
+            try:
+                version = self._first_look()
+            finally:
+                looked.set()
+            self._watch(version)
+
+    def _first_look(self) -> str:
+        """Return the version of what was considered, "" where nothing was."""
+        give_up = monotonic() + _FIRST_LOOK_SECONDS
+        while not self._stopped.is_set():
+            try:
+                snapshot = self._requests.read()
+                self._consider(snapshot)
+            except StoreError as error:
+                if monotonic() > give_up:
+                    LOG.warning("the metadata store does not answer; drains will be seen when it does: %s", error)
+                    break
+                self._stopped.wait(_RETRY_SECONDS / 4)
+            except Exception:  # a defect of the agent is not one of the application
+                LOG.exception("the drain monitor met an error and continues")
+                break
+            else:
+                return snapshot.version
+        return ""
+
     def _watch(self, version: str) -> None:
         outage = _Outage()
-        with as_agent():
-            while not self._stopped.is_set():
-                try:
-                    snapshot = self._requests.watch(version, _WATCH_SECONDS)
-                    if snapshot is None:
-                        snapshot = self._requests.read()  # the slow poll, for a watch that silently died
-                    self._consider(snapshot)
-                    version = snapshot.version  # what was not considered is seen again
-                    outage.ends()
-                except StoreError as error:
-                    outage.goes_on(error)
-                    self._stopped.wait(_RETRY_SECONDS)
-                except Exception:
-                    LOG.exception("the drain monitor met an error and continues")
-                    self._stopped.wait(_RETRY_SECONDS)
+        while not self._stopped.is_set():
+            try:
+                snapshot = self._requests.watch(version, _WATCH_SECONDS)
+                if snapshot is None:
+                    snapshot = self._requests.read()  # the slow poll, for a watch that silently died
+                self._consider(snapshot)
+                version = snapshot.version  # what was not considered is seen again
+                outage.ends()
+            except StoreError as error:
+                outage.goes_on(error)
+                self._stopped.wait(_RETRY_SECONDS)
+            except Exception:
+                LOG.exception("the drain monitor met an error and continues")
+                self._stopped.wait(_RETRY_SECONDS)
 
 
 class _Outage:

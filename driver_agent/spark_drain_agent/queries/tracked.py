@@ -46,7 +46,8 @@ _BETWEEN = "\x00\x00"
 def owners_word(version: str) -> str:
     """Return the end of a sentence that begins with "if this is that version, and": how its owner says so."""
     return (
-        f"only an upgrade of the agent or a plan with something new in each start tells them apart, {SAME_VERSION_CONF}={version} says so"
+        "only an upgrade of the agent, another command line or environment, or something new in the plan of each start tells them apart, "
+        f"{SAME_VERSION_CONF}={version} says so"
     )
 
 

@@ -65,6 +65,28 @@ def test_a_signal_handler_that_comes_before_the_agent_is_made_does_not_make_a_se
 
 
 @pytest.mark.parametrize(("given", "folder"), [("file:drains", "drains"), ("configmap:pipelines/clicks", None), (None, None)])
+def test_an_agent_that_was_interrupted_before_it_watches_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next attempt makes one that does."""
+    spark = cast(SparkSession, SimpleNamespace())
+    interrupted = [True]
+
+    class Begun(SimpleNamespace):
+        def begin(self) -> None:
+            if interrupted.pop(0):
+                raise KeyboardInterrupt
+
+    made = SimpleNamespace(application_id="run", conf=None, spark_version="4.2.0", stop_returned=False)
+    monkeypatch.setattr(attach, "_agent", None)
+    monkeypatch.setattr(attach, "SparkInternals", lambda _: made)
+    monkeypatch.setattr(attach, "Agent", lambda internals, _, identity: Begun(internals=internals, identity=identity, watches=False))
+    monkeypatch.setattr(atexit, "register", lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        attach._attach(spark, "file:store")
+    assert attach.current_agent() is None
+    interrupted.append(False)
+    assert attach._attach(spark, "file:store") is attach.current_agent() is not None
+
+
 def test_a_store_in_a_relative_folder_is_where_the_program_was_started(
     given: str | None, folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """What is asked of an application is seen, whatever a look at it meets."""
 
+import signal
 import threading
 
 import pytest
@@ -72,5 +73,56 @@ def test_an_outage_of_the_store_is_told_once(monkeypatch: pytest.MonkeyPatch, ca
         assert caplog.text.count("permission denied") == 1
         away.clear()
         eventually(lambda: "the metadata store answers again" in caplog.text, what="its end", seconds=10)
+    finally:
+        watching.close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
+def test_what_a_signal_handler_raises_in_the_first_look_is_the_callers_and_later_looks_go_on(error: type[BaseException]) -> None:
+    """Such as Ctrl-C in a notebook, while the store is away."""
+    channel, away, seen = Channel.in_memory(), threading.Event(), []
+
+    def consider(requests: Snapshot) -> None:
+        if away.is_set():
+            raise StoreError("it does not answer")
+        seen.append([*requests.entries])
+
+    def handler(*_: object) -> None:
+        raise error
+
+    away.set()
+    watching = Watch(channel, {"drain-v1": consider})
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        threading.Timer(0.5, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1)).start()
+        with pytest.raises(error):
+            watching.begin()
+        away.clear()
+        channel.requests.write({"mine": "{}"})
+        eventually(lambda: seen and seen[-1] == ["mine"], what="the request is seen")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        watching.close()
+
+
+def test_where_there_is_no_thread_for_it_the_program_goes_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    channel, seen, start = Channel.in_memory(), threading.Event(), threading.Thread.start
+
+    def none_left(thread: threading.Thread) -> None:
+        if thread.name == "spark-drain-monitor":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    watching = Watch(channel, {"drain-v1": lambda _: seen.set()})
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", none_left)
+            watching.begin()
+            watching.go_on()
+        assert not watching.runs
+        assert caplog.text.count("no drain of this application is seen until it starts another query: can't start new thread") == 2
+        watching.go_on()
+        assert seen.wait(30)
+        assert watching.runs
     finally:
         watching.close()
