@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["NO_THREAD_STARTS", "as_agent", "as_callback", "in_callback", "is_agent", "no_thread_starts", "side_by_side"]
+__all__ = [
+    "NO_THREAD_STARTS",
+    "as_agent",
+    "as_callback",
+    "in_callback",
+    "in_drains_callback",
+    "is_agent",
+    "no_thread_starts",
+    "side_by_side",
+]
 
 NO_THREAD_STARTS = (
     "main has ended, and Python, which from 3.12 on starts no thread from then on, waits for the other threads of the program; the queries "
@@ -53,7 +62,12 @@ def in_callback() -> bool:
 
     A drain may wait for such a function, so it must never be made to wait for a drain.
     """
-    return bool(getattr(_thread, "callback", False)) or _calls_from_java() > 0
+    return in_drains_callback() or _calls_from_java() > 0
+
+
+def in_drains_callback() -> bool:
+    """Return whether the calling code is a function that a drain has called."""
+    return bool(getattr(_thread, "callback", False))
 
 
 def side_by_side(call: Callable[[_Item], _Result], items: Sequence[_Item], limit: int, name: str) -> list[_Result]:

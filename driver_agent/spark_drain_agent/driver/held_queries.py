@@ -159,7 +159,7 @@ class HeldQueries:
             item.query_id: item.query for item in self.owned() if item.query is not None and item.belongs_to(streams)
         }
         with self._lock:
-            found.update((key, held) for key, (tracked, held) in self._stand_ins.items() if held.waits and tracked.belongs_to(streams))
+            found.update((key, held) for key, (tracked, held) in self._stand_ins.items() if tracked.belongs_to(streams) and held.is_listed)
         return found
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:

@@ -9,15 +9,16 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_drain_agent.agent_thread import in_callback
+from spark_drain_agent.agent_thread import in_callback, in_drains_callback
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.gate import Gate, Phase
+from spark_drain_agent.user_code.batch_marks import UnknownBatchError, is_drain_pane
 
 __all__ = ["HeldQuery", "HeldQueryError"]
 
 _LOOK_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0
-"""How long a function that Spark or a drain has called may go on asking for the end of a query that does not end before it."""
+"""How long a function that a drain waits for may go on asking for the end of a query that does not end before it."""
 
 
 class HeldQueryError(RuntimeError):
@@ -26,6 +27,14 @@ class HeldQueryError(RuntimeError):
 
 def _well() -> None:
     return None
+
+
+def _drain_waits_for_caller() -> bool:
+    """Return whether the calling code is the function of a flush batch, or one that a drain has called."""
+    try:
+        return in_drains_callback() or (in_callback() and is_drain_pane())
+    except UnknownBatchError:
+        return False
 
 
 class HeldQuery(StreamingQuery):
@@ -60,6 +69,7 @@ class HeldQuery(StreamingQuery):
         self._failure = failure
         self._stopped = False
         self._first_asked: float | None = None
+        self._awaited_by_flush = _drain_waits_for_caller()
         self._run_id = str(uuid.uuid4())
         self._id = query_id or self._run_id
 
@@ -88,6 +98,13 @@ class HeldQuery(StreamingQuery):
         return self.waits
 
     @property
+    def is_listed(self) -> bool:
+        """Whether it is among the queries that run, for whoever looks for it there."""
+        if self._awaited_by_flush:
+            self._refuse_endless_polling()
+        return self.waits
+
+    @property
     def waits(self) -> bool:
         """Whether the drain has not let the driver go, and the driver does not end."""
         return self._gate.phase is Phase.HELD and not self._over(self._stopped)
@@ -96,13 +113,13 @@ class HeldQuery(StreamingQuery):
         """Wait until the drain lets the driver go; without a limit only where the drain does not wait for the caller."""
         if timeout is None:
             self._refuse_endless_wait()
-        self._refuse_endless_polling()
         ended = self._wait(timeout)
         return None if timeout is None else ended
 
     def _wait(self, timeout: float | None = None) -> bool:
         give_up = None if timeout is None else monotonic() + timeout
         while self.waits:
+            self._refuse_endless_polling()
             left = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - monotonic())
             if left <= 0:
                 return False
@@ -132,7 +149,7 @@ class HeldQuery(StreamingQuery):
         self._wait()
 
     def _refuse_endless_polling(self) -> None:
-        if not in_callback():
+        if not _drain_waits_for_caller():
             return
         self._first_asked = self._first_asked if self._first_asked is not None else monotonic()
         if monotonic() - self._first_asked > _PATIENCE_SECONDS:

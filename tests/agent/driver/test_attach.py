@@ -64,7 +64,6 @@ def test_a_signal_handler_that_comes_before_the_agent_is_made_does_not_make_a_se
     assert begun == [agent] == found[1:]
 
 
-@pytest.mark.parametrize(("given", "folder"), [("file:drains", "drains"), ("configmap:pipelines/clicks", None), (None, None)])
 def test_an_agent_that_was_interrupted_before_it_watches_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next attempt makes one that does."""
     spark = cast(SparkSession, SimpleNamespace())
@@ -87,6 +86,7 @@ def test_an_agent_that_was_interrupted_before_it_watches_is_none(monkeypatch: py
     assert attach._attach(spark, "file:store") is attach.current_agent() is not None
 
 
+@pytest.mark.parametrize(("given", "folder"), [("file:drains", "drains"), ("configmap:pipelines/clicks", None), (None, None)])
 def test_a_store_in_a_relative_folder_is_where_the_program_was_started(
     given: str | None, folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,27 +72,54 @@ def test_a_function_that_the_drain_may_wait_for_does_not_wait_for_it(gate: Gate,
         getattr(query, wait)()
 
 
-@pytest.mark.parametrize("timeout", [None, 0.05])
-def test_a_function_that_the_drain_may_wait_for_does_not_ask_for_its_end_again_and_again(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch, timeout: float | None
+@pytest.mark.parametrize("how", ["isActive", "awaitTermination", "a long awaitTermination", "active"])
+def test_a_function_that_the_drain_waits_for_does_not_ask_for_its_end_again_and_again(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """It may look at it, and wait a time, long as that may be."""
-    monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", 0.3)
-    query = HeldQuery("orders", gate, never)
+    """It may look at it, or wait a while."""
+    monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", 0.5)
+    with as_callback():
+        query = HeldQuery("orders", gate, never)
 
     def ended() -> bool:
-        return not query.isActive if timeout is None else bool(query.awaitTermination(timeout))
+        if how == "active":
+            return not query.is_listed
+        return not query.isActive if how == "isActive" else bool(query.awaitTermination(60 if how.startswith("a long") else 0.05))
 
-    assert not ended()
     with as_callback():
-        assert query.awaitTermination(1) is False
-    time.sleep(0.4)
-    assert not ended(), "a main loop asks for as long as it wants"
+        assert query.isActive
+        assert query.awaitTermination(0.1) is False
+        assert query.is_listed
+    time.sleep(0.6)
+    assert query.isActive, "a main loop asks for as long as it wants"
+    assert query.is_listed
     with as_callback(), pytest.raises(HeldQueryError, match="query 'orders' was not started"):
         eventually(ended, "the query to end")
     gate.turn(Phase.OPEN)
     with as_callback():
         assert ended()
+
+
+def test_one_that_another_started_is_listed_for_as_long_as_somebody_looks(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", -1)
+    query = HeldQuery("orders", gate, never)
+    with as_callback():
+        assert query.is_listed
+        assert query.is_listed
+
+
+def test_a_batch_beside_the_drain_may_look_at_it_each_time(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a watchdog in a foreachBatch function: the drain does not wait for that."""
+    monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", -1)
+    monkeypatch.setattr(held_query, "in_callback", lambda: True)
+    monkeypatch.setattr(held_query, "is_drain_pane", lambda: False)
+    query = HeldQuery("orders", gate, never)
+    assert query.isActive
+    assert query.awaitTermination(0.05) is False
+    assert query.isActive
+    monkeypatch.setattr(held_query, "is_drain_pane", lambda: True)
+    with pytest.raises(HeldQueryError):
+        assert not query.isActive
 
 
 def test_one_that_is_stopped_ends_where_the_program_is_told_to_end(gate: Gate) -> None:
