@@ -14,7 +14,7 @@ from functools import partial
 
 from spark_drain_agent.agent_thread import side_by_side
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, JournalStep, write_journal
+from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, write_journal
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, OffsetEntry
 from spark_drain_agent.checkpoint.state_files import versions_of
 from spark_drain_agent.milestones import reached
@@ -84,7 +84,7 @@ class _Beginning:
 
 def awaits_first_batch(files: CheckpointFiles, journal: Journal) -> bool:
     """Return whether a generation without state has not committed a batch."""
-    return journal.step is JournalStep.DONE and journal.begins_empty and journal.awaits_first_batch(Checkpoint(files).newest_commit)
+    return journal.left_empty and journal.awaits_first_batch(Checkpoint(files).newest_commit)
 
 
 def interrupted_version(journal: Journal) -> str:

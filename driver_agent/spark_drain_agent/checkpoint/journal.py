@@ -114,6 +114,8 @@ class Journal:
         How often this checkpoint has been drained when this drain is done.
     flushes
         Whether there is a flush batch to run.
+    empty
+        Whether no batch was run since the drain before, which has left no state.
     processing_time
         Whether an operator has timers that follow the clock, so that the flush batch's clock goes beyond them.
     windows
@@ -174,6 +176,7 @@ class Journal:
     given_up: bool = False
     archive: str = ""
     late_ms: int | None = None
+    empty: bool = False
 
     @property
     def work(self) -> str:
@@ -230,9 +233,21 @@ class Journal:
         """Whether the next generation has no state to go on from: it was reseeded, or no operator kept any."""
         return self.checkpoint_policy == "Reseed" or (self.checkpoint_policy == "Continue" and not self.flushes)
 
+    @property
+    def left_empty(self) -> bool:
+        """Whether what comes after this drain, or after it was undone, has no state to go on from."""
+        return (self.step is JournalStep.DONE or (self.step is JournalStep.UNDONE and self.empty)) and self.begins_empty
+
     def awaits_first_batch(self, newest_commit: int | None) -> bool:
         """Return whether a generation without state has not committed a batch, by the newest one that is committed."""
-        return self.step is JournalStep.DONE and self.begins_empty and newest_commit == self.first_batch_id - 1
+        return self.left_empty and newest_commit == self.first_batch_id - 1
+
+    def undone(self) -> Journal:
+        """Return the journal of the drain once it is undone: where nothing was run since the one before, that has left no state."""
+        undone = self.at(JournalStep.UNDONE)
+        if not self.empty:
+            return undone
+        return dataclasses.replace(undone, checkpoint_policy="Reseed", first_batch_id=self.flush_batch_id, begun_by="")
 
     def at(self, step: JournalStep) -> Journal:
         """Return the journal after another step."""

@@ -27,7 +27,7 @@ def undo(files: CheckpointFiles, journal: Journal, *, taken: bool = False) -> Jo
     """
     if never_fenced(files, journal):  # nothing was changed, and any Spark may have run further batches since
         files.delete(journal.work)
-        return write_journal(files, journal.at(JournalStep.UNDONE))
+        return write_journal(files, journal.undone())
     metadata = Checkpoint.new_metadata() if taken and journal.sink_batch_ids is BatchIds.BY_QUERY else journal.metadata
     decided = write_journal(files, replace(journal.at(JournalStep.UNDOING), metadata=metadata))
     reached("undoing")
@@ -44,7 +44,7 @@ def finish_undo(files: CheckpointFiles, journal: Journal) -> Journal:
         reached("metadata-restored")
     files.delete(journal.work)  # an empty archive would count as one of those to be retained
     reached("work-removed")
-    return write_journal(files, journal.at(JournalStep.UNDONE))
+    return write_journal(files, journal.undone())
 
 
 def _forget_after(files: CheckpointFiles, batch_id: int) -> None:

@@ -333,9 +333,11 @@ class CommittedQuery:
                 return None  # drained with policy Keep, or its journal says how to go on
             raise MalformedJournalError.unfinished(files.root)
         discarded_ids = before.discarded_ids if before is not None else -1
-        if before is not None and before.awaits_first_batch(batch_id):
+        earlier = before.undone() if before is not None and never_fenced(files, before) else before
+        empty = earlier is not None and earlier.awaits_first_batch(batch_id)
+        if earlier is not None and empty:
             plan = replace(plan, flushes=False, flushes_to_sink=False)  # nothing is open
-            if plan.checkpoint_policy != "Keep" and plan.first_batch_id(batch_id, discarded_ids) == before.first_batch_id:
+            if plan.checkpoint_policy != "Keep" and plan.first_batch_id(batch_id, discarded_ids) == earlier.first_batch_id:
                 return None
         last = self._last if self._last is not None and self._last.batch_id == batch_id else checkpoint.committed_batch(batch_id)
         return prepare(
@@ -370,5 +372,6 @@ class CommittedQuery:
                 flush_may_be_taken=plan.flushes_to_sink,
                 earlier_sink_remembers=before is not None and before.ids_are_remembered,
                 discarded_ids=discarded_ids,
+                empty=empty,
             ),
         )

@@ -208,7 +208,7 @@ class TrackedQuery:
         files, journal = self.checkpoint_files(), self._journal()
         before = 0
         if journal is not None:
-            before = journal.batch_id if not journal.over else journal.first_batch_id if journal.begins_empty else 0
+            before = journal.batch_id if not journal.over else journal.first_batch_id if journal.left_empty else 0
         for folder in ("state", *([f"{journal.work}/state"] if journal is not None else [])):
             found = versions_of(files.below(folder))
             operators = {name.removeprefix(f"{folder}/").partition("/")[0] for name, version in found.items() if version > before}
