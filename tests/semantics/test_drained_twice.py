@@ -16,6 +16,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOErro
 from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.restore import restore
 from spark_drain_agent.drain import after_commit
+from spark_drain_agent.planning.output_paths import ALLOWED_PATHS
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import DrainState, QueryReport
 
@@ -74,9 +75,18 @@ def test_with_the_same_policy_nothing_is_done(versions: Versions) -> None:
     assert versions.sink.ids == Counter(event.id for event in EVENTS)
 
 
-def test_with_policy_keep_no_start_goes_on_from_there(versions: Versions, application: Begin, tmp_path: Path) -> None:
-    report = versions.drained(2, checkpoint__policy="Keep")
-    assert (report.checkpoint_policy, report.message) == ("Keep", "")
+def test_with_policy_keep_no_start_goes_on_from_there(
+    versions: Versions, application: Begin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing is exported either: there is no state but what the agent has made."""
+    conf = SparkInternals.conf
+
+    def of_application(internals: SparkInternals, name: str, default: str = "") -> str:
+        return tmp_path.as_uri() if name == ALLOWED_PATHS else conf(internals, name, default)
+
+    monkeypatch.setattr(SparkInternals, "conf", of_application)
+    report = versions.drained(2, checkpoint__policy="Keep", stateExport__path=f"{tmp_path}/exported")
+    assert (report.checkpoint_policy, report.message, report.state_export) == ("Keep", "", "")
     assert "CHECKPOINT_POLICY_KEEP" in (versions.checkpoint / "metadata").read_text()
     app = application()
     with pytest.raises(Exception, match="CHECKPOINT_POLICY_KEEP"):

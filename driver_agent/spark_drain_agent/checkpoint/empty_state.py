@@ -25,6 +25,7 @@ __all__ = ["EmptyStateError", "NextVersion", "OtherVersionError", "awaits_first_
 _COPIES_AT_ONCE = 8
 _WITHOUT_STATE = "a version without state"
 """Stands for a version's digest while another one takes its place, so that what may have been given to the sink is not forgotten."""
+_AGAIN = "start that version until the batch is committed, and drain it before another one starts"
 _SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The one pinned conf that is about the offset log and not about state: its entries have names for sources, or not."""
 
@@ -55,8 +56,10 @@ class NextVersion:
         Returns the state stores of a batch with this metadata.
     make_empty
         Makes a store without content below a URI, with these confs.
+    sink
+        What it writes to, see `Journal.begun_sink`.
     taken
-        Returns whether the sink has taken a batch of this id and would pass over it; None where only the sink knows.
+        Returns whether a sink (see `Journal.begun_sink`) has taken a batch of this id and would pass over it; None where only it knows.
     same
         Whether the owner says that it is the version whose first batch was interrupted.
     """
@@ -67,7 +70,8 @@ class NextVersion:
     confs: Callable[[], Mapping[str, str]]
     stores: Callable[[str], Sequence[OperatorStores]]
     make_empty: Callable[[Mapping[str, str], str], EmptyStore]
-    taken: Callable[[int], bool | None]
+    sink: str
+    taken: Callable[[str, int], bool | None]
     same: bool = False
 
 
@@ -122,13 +126,13 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     if planned and not goes_on:
         versions = set(versions_of(files.below("state")).values())
         without_state = bool(journal.begun_by) and first not in versions
-        _refuse_taken(files, journal, version.taken(first), begun.stores, later=max(versions, default=0) > first, unseen=without_state)
+        _refuse_taken(files, journal, version, begun.stores, later=max(versions, default=0) > first, unseen=without_state)
     if checkpoint.newest_commit != first - 1:
         return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
     if journal.begun_by and not goes_on:
         write_journal(files, replace(journal, begun_by=_WITHOUT_STATE if without_state else ""))
     if first == 0 and begun.entries.pop(0, None) is not None:
-        _plan_again(files, version.taken(0), begun.confs.get(STATE_FORMAT, "1"))
+        _plan_again(files, _taken(journal, version, 0), begun.confs.get(STATE_FORMAT, "1"))
     for number, entry in begun.entries.items():
         checkpoint.write_offsets(number, entry)
     checkpoint.write_commit(first - 1, begun.watermark, checkpoint)
@@ -141,7 +145,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         files.delete("state")
     reached("late-state-cleared")
     # Before the state is there: a start without the agent runs some tasks on a part of it, and is no other version for that.
-    write_journal(files, replace(journal, begun_by=begun.digest))
+    write_journal(files, replace(journal, begun_by=begun.digest, begun_sink=version.sink))
     if begun.stores:
         confs = begun.confs
         _make(files, begun.stores, first, lambda folder: version.make_empty(confs, folder))
@@ -159,24 +163,34 @@ def _last_entries(checkpoint: Checkpoint, first: int) -> dict[int, OffsetEntry]:
     return found
 
 
+def _taken(journal: Journal, version: NextVersion, batch_id: int) -> bool | None:
+    """Return whether the sink of this version, or that of the one that was interrupted, has taken a batch; None where one may have."""
+    found = [version.taken(sink, batch_id) for sink in {version.sink, journal.begun_sink or version.sink}]
+    return True if True in found else None if None in found else False
+
+
 def _refuse_taken(
-    files: CheckpointFiles, journal: Journal, taken: bool | None, stores: Sequence[OperatorStores], *, later: bool, unseen: bool
+    files: CheckpointFiles, journal: Journal, version: NextVersion, stores: Sequence[OperatorStores], *, later: bool, unseen: bool
 ) -> None:
-    """Refuse another version's interrupted batch that the sink has taken, or may have taken, where that matters to state.
+    """Refuse another version's interrupted batch that another sink has taken, or that the sink has, or may have, where state minds.
 
     It does where tasks have written state in it (``later``), which exists nowhere else; and to a version with ``stores``, whose state no
     task writes where the sink passes over the batch. Of one without state it is ``unseen`` how far it got.
     """
-    first = journal.first_batch_id
-    again = "start that version until the batch is committed, and drain it before another one starts"
+    first, taken = journal.first_batch_id, _taken(journal, version, journal.first_batch_id)
+    if journal.begun_sink not in ("", version.sink) and version.taken(journal.begun_sink, first):
+        raise OtherVersionError(
+            f"another version was interrupted when its sink, {journal.begun_sink}, had taken batch {first}, which this one would write "
+            f"once more: {_AGAIN}"
+        )
     if taken and (later or stores):
         raise OtherVersionError(
-            f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {again}"
+            f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {_AGAIN}"
         )
     if taken is None and (later or (unseen and stores)):
         back = ", or go back with `python -m spark_drain_agent resume --from archive --discard-newer`"
         raise OtherVersionError(
-            f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {again}"
+            f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {_AGAIN}"
             f"{back if journal.sink_batch_ids.may_start_again else ''}; if the sink has not taken it, or replaces what it has of a batch, "
             f"remove {files.uri(f'offsets/{first}')} and start again"
         )

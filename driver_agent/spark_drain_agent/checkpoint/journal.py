@@ -142,6 +142,8 @@ class Journal:
         Digest of the list of the archive's files, or "" where an older agent made it, or nothing is archived.
     begun_by
         Digest of the version for which the empty state of the next generation was made, or "".
+    begun_sink
+        What that version writes to: the URI of a file sink's folder, or the name of another sink; "" where it was not noted.
     """
 
     drain_id: str
@@ -177,6 +179,7 @@ class Journal:
     archive: str = ""
     late_ms: int | None = None
     empty: bool = False
+    begun_sink: str = ""
 
     @property
     def work(self) -> str:
@@ -247,7 +250,7 @@ class Journal:
         undone = self.at(JournalStep.UNDONE)
         if not self.empty:
             return undone
-        return dataclasses.replace(undone, checkpoint_policy="Reseed", first_batch_id=self.flush_batch_id, begun_by="")
+        return dataclasses.replace(undone, checkpoint_policy="Reseed", first_batch_id=self.flush_batch_id, begun_by="", begun_sink="")
 
     def at(self, step: JournalStep) -> Journal:
         """Return the journal after another step."""

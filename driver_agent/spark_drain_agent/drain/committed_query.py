@@ -364,7 +364,9 @@ class CommittedQuery:
                 windows=options.incomplete_windows,
                 side_output=self._folder(options.side_output_path, metadata) if options.side_output_path and plan.flushes else "",
                 side_output_format=options.side_output_format,
-                state_export=self._folder(options.state_export_path, metadata) if options.state_export_path and plan.operators else "",
+                state_export=self._folder(options.state_export_path, metadata)
+                if options.state_export_path and plan.operators and not empty
+                else "",
                 state_rows=self._rows_before,
                 first_batch_id=plan.first_batch_id(batch_id, discarded_ids),
                 sink_folder=tracked.sink_folder(),

@@ -91,7 +91,12 @@ class Drain:
 
     @property
     def keeps_driver(self) -> bool:
-        """Whether the driver must stay: for a drain of the whole application until it lets go, for another one while it can get on."""
+        """Whether the driver must stay: for a drain of the whole application until it lets go, for another one while it can get on.
+
+        One whose request was removed before it was done is given up: nothing waits for its flush, which may wait for who stops Spark.
+        """
+        if self.request.gone.is_set() and self.report.state is not DrainState.DRAINED:
+            return False
         return self._names is None or (self._beyond_return and self.report.state not in (DrainState.DRAINED, DrainState.STALLED))
 
     def update(self, notification: DrainNotification | None) -> None:

@@ -163,11 +163,14 @@ class HeldQueries:
         return found
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:
-        """Return the queries of a session that have ended, but not by a drain, since the application last asked to forget such."""
+        """Return the queries of a session that have ended, but not by a drain, since the application last asked to forget such.
+
+        In the order of their starts.
+        """
         return [item.query for item in self._ended(streams) if item.query is not None]
 
     def _ended(self, streams: StreamingQueryManager) -> list[TrackedQuery]:
-        known = (*self._host.registry.all(), *self._host.registry.last_ended())
+        known = (*self._host.registry.last_ended(), *self._host.registry.all())
         found = [item for item in known if item.ended and not item.forgotten and item.belongs_to(streams)]
         return [item for item in found if not self.ended(item)]
 

@@ -165,7 +165,7 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
             raise
         return agent.gate.turns == turns and (ended or agent.held.nothing_will_end(streams))
     ended_beside = agent.held.ended_beside(streams)  # Spark would name those that the drain ends too
-    for query in ended_beside:
+    for query in reversed(ended_beside):  # Spark tells the last failure
         with as_agent():
             query.awaitTermination(_ENDED_SECONDS)  # raises what it failed with
     if not ended_beside:

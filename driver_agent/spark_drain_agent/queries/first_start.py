@@ -153,15 +153,14 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
 
     folder, first = tracked.next_sink_folder(), journal.first_batch_id
 
-    def taken(batch_id: int) -> bool | None:
-        if folder:
-            return batch_id in logged_batches(files.elsewhere(folder))
-        return False if tracked.captured.source.lower() in _WITHOUT_IDS else None
+    sink = folder or tracked.captured.source.lower()
 
     confs = partial(pinned_confs, internals)
     interrupted = interrupted_version(journal)
     same = interrupted != "" and internals.session_conf(SAME_VERSION_CONF) == interrupted
-    version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, taken, same)
+    version = NextVersion(
+        tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, sink, partial(_has_taken, files), same
+    )
     try:
         _prepare_sink_log(tracked, files, folder, first)
         begin_generation(files, journal, version)
@@ -171,6 +170,13 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
             f"{tracked.label} cannot begin with batch {journal.first_batch_id} and an empty state, as drain {journal.drain_id} left it: "
             f"{error}{word if interrupted and isinstance(error, OtherVersionError) else ''}"
         ) from error
+
+
+def _has_taken(files: CheckpointFiles, sink: str, batch_id: int) -> bool | None:
+    """Return whether a sink, see `Journal.begun_sink`, has a batch; None where only the sink knows."""
+    if "/" in sink:
+        return batch_id in logged_batches(files.elsewhere(sink))
+    return False if sink in _WITHOUT_IDS else None
 
 
 def _let_uploads_end(tracked: TrackedQuery, files: CheckpointFiles, ended: float) -> None:

@@ -32,6 +32,8 @@ def version(
     watermarks: tuple[str, ...] = (),
     taken: bool | None = False,
     same: bool = False,
+    sink: str = "file:/out",
+    elsewhere: bool | None = False,
 ) -> NextVersion:
     def make_empty(confs: Mapping[str, str], folder: str) -> EmptyStore:
         assert confs["a"] == "new"
@@ -46,7 +48,8 @@ def version(
         lambda: {"a": "new", SOURCES: "new"},
         lambda metadata: stores if json.loads(metadata)["conf"]["a"] == "new" else (),
         make_empty,
-        lambda _: taken,
+        sink,
+        lambda asked, _: taken if asked == sink else elsewhere,
         same,
     )
 
@@ -339,3 +342,25 @@ def test_a_stop_while_another_version_is_prepared_leaves_nothing_of_the_one_befo
     with pytest.raises(KeyboardInterrupt, match="confs-renewed"):
         begin_generation(found.files, journal_in(found), version(found.files, JOIN, fingerprint="v3"))
     assert journal_in(found).begun_by == ""
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "told"),
+    [
+        (True, "when its sink, file:/first, had taken batch 9, which this one would write once more"),
+        (None, "which the sink may have taken"),
+    ],
+)
+def test_what_the_sink_of_the_interrupted_version_has_taken_is_not_written_to_another_one(
+    tmp_path: Path, elsewhere: bool | None, told: str
+) -> None:
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, fingerprint="v2", sink="file:/first"))  # without state
+    found.write_offsets(9, found.offsets(8))
+    journal = read_journal(found.files)
+    assert journal is not None
+    assert journal.begun_sink == "file:/first"
+    other = version(found.files, AGGREGATION, fingerprint="v3", sink="file:/second", elsewhere=elsewhere)
+    with pytest.raises(OtherVersionError, match=told):
+        begin_generation(found.files, journal, other)
+    begin_generation(found.files, journal, version(found.files, fingerprint="v2", sink="file:/first", taken=True))

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.gate import Phase
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
@@ -140,6 +142,24 @@ def test_any_termination_comes_for_what_ended_beside_a_drain(warm: Warm, tmp_pat
         warm.drains.reaches(asked, "Drained")
         kept.stop()
     assert warm.session.streams.awaitAnyTermination(60) is True
+    warm.session.streams.resetTerminated()
+
+
+def test_any_termination_tells_the_last_failure_beside_a_drain(warm: Warm, tmp_path: Path) -> None:
+    """As without one."""
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path, "drained").processAllAvailable()
+    for name in ("first", "second"):
+        rate = warm.session.readStream.format("rate").load().select(F.raise_error(F.lit(f"{name} has failed")).alias("failing"))
+        with pytest.raises(StreamingQueryException):
+            rate.writeStream.format("noop").queryName(name).start().awaitTermination(60)
+    told = pytest.raises(StreamingQueryException, match="second has failed")
+    with told:
+        warm.session.streams.awaitAnyTermination(60)
+    with warm.requested(queries="drained", afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        with told:
+            warm.session.streams.awaitAnyTermination(60)
     warm.session.streams.resetTerminated()
 
 

@@ -226,6 +226,28 @@ def test_spark_is_stopped_while_a_drain_waits_for_a_batch(warm: Warm, tmp_path: 
     warm.again()
 
 
+def test_spark_is_stopped_under_a_lock_that_the_flush_waits_for(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """Without a drain, stopping Spark ends the batch; in its flush it waits, until the request is removed."""
+    lock, begun = threading.Lock(), threading.Event()
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        if is_drain_pane():
+            begun.set()
+        with lock:
+            batch.collect()
+
+    windows = counted(read(warm.session, tmp_path)).writeStream.queryName("windows")
+    windows.option("checkpointLocation", str(tmp_path / "windows")).foreachBatch(write).start().processAllAvailable()
+    with warm.requested(), lock:
+        assert begun.wait(60)
+        stopping = Started(warm.session.stop)
+        time.sleep(2)
+        assert not stopping.over
+        warm.drains.clean_up(everything=True)
+        stopping.result(60)
+    warm.again()
+
+
 def test_threads_are_named_and_end_with_the_program(warm: Warm, tmp_path: Path, feed: Feed) -> None:
     before = set(threading.enumerate())
     start(warm.session, tmp_path, "one")
