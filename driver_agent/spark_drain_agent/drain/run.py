@@ -90,12 +90,14 @@ class Drain:
         return next((query.id for query in self.report.queries if query.checkpoint_location == location), None)
 
     @property
-    def keeps_driver(self) -> bool:
-        """Whether the driver must stay: for a drain of the whole application until it lets go, for another one while it can get on.
+    def abandoned(self) -> bool:
+        """Whether its request was removed before it was done: it is given up, and nobody waits for a flush that may wait for him."""
+        return self.request.gone.is_set() and self.report.state is not DrainState.DRAINED
 
-        One whose request was removed before it was done is given up: nothing waits for its flush, which may wait for who stops Spark.
-        """
-        if self.request.gone.is_set() and self.report.state is not DrainState.DRAINED:
+    @property
+    def keeps_driver(self) -> bool:
+        """Whether the driver must stay: for a drain of the whole application until it lets go, for another one while it can get on."""
+        if self.abandoned:
             return False
         return self._names is None or (self._beyond_return and self.report.state not in (DrainState.DRAINED, DrainState.STALLED))
 

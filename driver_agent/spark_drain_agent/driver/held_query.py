@@ -14,7 +14,7 @@ from spark_drain_agent.clock import monotonic
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.user_code.batch_marks import UnknownBatchError, is_drain_pane
 
-__all__ = ["HeldQuery", "HeldQueryError"]
+__all__ = ["HeldQuery", "HeldQueryError", "drain_waits_for_caller"]
 
 _LOOK_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0
@@ -29,7 +29,7 @@ def _well() -> None:
     return None
 
 
-def _drain_waits_for_caller() -> bool:
+def drain_waits_for_caller() -> bool:
     """Return whether the calling code is the function of a flush batch, or one that a drain has called."""
     try:
         return in_drains_callback() or (in_callback() and is_drain_pane())
@@ -47,8 +47,8 @@ class HeldQuery(StreamingQuery):
     gate
         Opens when the drain's notification is gone.
     over
-        Whether the driver ends although it is held, given whether the application has stopped the query: the JVM is gone, or a signal has
-        told the program to end.
+        Whether the query ends although the driver is held, given whether the application has stopped it: the JVM is gone, a signal has
+        told the program to end, or the drain whose flush has started it was given up.
     query_id
         Id of the query that was drained from the same checkpoint, "" where that is not known.
     failure
@@ -69,7 +69,7 @@ class HeldQuery(StreamingQuery):
         self._failure = failure
         self._stopped = False
         self._first_asked: float | None = None
-        self._awaited_by_flush = _drain_waits_for_caller()
+        self._awaited_by_flush = drain_waits_for_caller()
         self._run_id = str(uuid.uuid4())
         self._id = query_id or self._run_id
 
@@ -149,7 +149,7 @@ class HeldQuery(StreamingQuery):
         self._wait()
 
     def _refuse_endless_polling(self) -> None:
-        if not _drain_waits_for_caller():
+        if not drain_waits_for_caller():
             return
         self._first_asked = self._first_asked if self._first_asked is not None else monotonic()
         if monotonic() - self._first_asked > _PATIENCE_SECONDS:

@@ -248,6 +248,28 @@ def test_spark_is_stopped_under_a_lock_that_the_flush_waits_for(warm: Warm, tmp_
     warm.again()
 
 
+def test_a_query_that_a_flush_waits_for_in_another_thread_ends_with_the_request(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """The drain waits for the flush, which waits for a query that the drain keeps from starting."""
+    begun = threading.Event()
+
+    def copy_too(batch: DataFrame, batch_id: int) -> None:
+        batch.collect()
+        if is_drain_pane():
+            copying = start(warm.session, tmp_path, "copy")
+            begun.set()
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(copying.awaitTermination).result()
+
+    windows = counted(read(warm.session, tmp_path)).writeStream.queryName("windows")
+    query = windows.option("checkpointLocation", str(tmp_path / "windows")).foreachBatch(copy_too).start()
+    query.processAllAvailable()
+    with warm.requested() as asked:
+        assert begun.wait(60)
+        assert warm.drains.show(asked)["state"] == "Flushing"
+        warm.drains.clean_up(everything=True)
+        in_thread(warm.let_go)
+
+
 def test_threads_are_named_and_end_with_the_program(warm: Warm, tmp_path: Path, feed: Feed) -> None:
     before = set(threading.enumerate())
     start(warm.session, tmp_path, "one")
