@@ -57,26 +57,26 @@ def run_drain_verb(channel: Channel, options: Namespace) -> None:
         change = approve_notification if options.verb == "approve" else withdraw_notification
         if change(channel, options.drain_id) is None:
             raise StoreError(f"there is no drain {options.drain_id!r}: `drain show` lists them")
-        if options.verb == "withdraw":
-            _note_too_late(channel, options.drain_id)
+        _note_too_late(channel, options.drain_id, "withdrawn" if options.verb == "withdraw" else "carried out")
     else:
         print(json.dumps({"removed": _cleanup(channel, everything=options.all)}))
         _note_what_stays(channel)
 
 
-def _note_too_late(channel: Channel, drain_id: str) -> None:
+def _note_too_late(channel: Channel, drain_id: str, asked: str) -> None:
     report = Drains.read(channel).reports.get(drain_id)
-    if report is not None and report.state.finished:
-        print(
-            f"note: drain {drain_id} has ended (state {report.state}) and is not withdrawn any more: `drain cleanup` removes it",
-            file=sys.stderr,
+    if report is None:
+        return
+    if report.state.finished:
+        said = f"has ended (state {report.state}) and is not {asked} any more: `drain cleanup` removes it"
+    elif report.state.beyond_return and asked == "withdrawn":
+        said = (
+            f"is past its point of no return (state {report.state}) and is not withdrawn any more: when it has finished, "
+            "`drain cleanup` removes it"
         )
-    elif report is not None and report.state.beyond_return:
-        print(
-            f"note: drain {drain_id} is past its point of no return (state {report.state}) and is not withdrawn any more: "
-            "when it has finished, `drain cleanup` removes it",
-            file=sys.stderr,
-        )
+    else:
+        return
+    print(f"note: drain {drain_id} {said}", file=sys.stderr)
 
 
 def _note_what_stays(channel: Channel) -> None:

@@ -27,7 +27,7 @@ class DrainAlreadyActiveError(Exception):
     """Another drain of the same application has not finished; ``drain_id`` names it."""
 
     def __init__(self, drain_id: str) -> None:
-        super().__init__(f"drain {drain_id} of this application is active: wait for its end or withdraw it")
+        super().__init__(f"drain {drain_id} of this application is active: wait for its end, or withdraw it (a plan ends so)")
         self.drain_id = drain_id
 
 

@@ -273,7 +273,7 @@ def _count(name: str, value: str | None) -> int | None:
     if value is None:
         return None
     if not re.fullmatch("[0-9]{1,9}", value):
-        raise UnsupportedOptionError(f"option {name!r} must be a whole number, not {value!r}")
+        raise UnsupportedOptionError(f"option {name!r} must be a whole number from 0 to 999999999, not {value!r}")
     return int(value)
 
 

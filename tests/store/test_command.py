@@ -133,7 +133,7 @@ def test_a_wrong_request_is_refused_in_one_line_and_writes_nothing(
 
 def test_a_second_drain_is_refused_while_one_is_active(drain: Command, channel: Channel) -> None:
     first = written(drain)
-    refused(drain("write"), f"drain {first} of this application is active: wait for its end or withdraw it")
+    refused(drain("write"), f"drain {first} of this application is active: wait for its end, or withdraw it (a plan ends so)")
     channel.reports.write(report(first, DrainState.STALLED))
     refused(drain("write"), first)
 
@@ -152,7 +152,7 @@ def test_of_drains_written_at_the_same_time_one_wins(location: str, channel: Cha
     [winner] = [out.strip() for out, _, code in ends if code == 0]
     assert list(Drains.read(channel).notifications) == [winner]
     assert [error for _, error, code in ends if code] == [
-        f"error: drain {winner} of this application is active: wait for its end or withdraw it\n"
+        f"error: drain {winner} of this application is active: wait for its end, or withdraw it (a plan ends so)\n"
     ] * 3
 
 
@@ -186,6 +186,9 @@ def test_approving_marks_the_notification_and_changes_nothing_else(drain: Comman
     done = drain("approve", uuid)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert Drains.read(channel).notifications[uuid] == replace(asked, approved=True)
+    channel.reports.write(report(uuid, DrainState.WITHDRAWN))
+    said = f"note: drain {uuid} has ended (state Withdrawn) and is not carried out any more: `drain cleanup` removes it\n"
+    assert drain("approve", uuid).stderr == said
 
 
 @pytest.mark.parametrize(("words", "execution"), [((), "Immediate"), (("--option", "execution=PlanOnly"), "PlanOnly")])

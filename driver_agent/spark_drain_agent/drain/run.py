@@ -109,7 +109,9 @@ class Drain:
 
     def _answer_withdrawal(self) -> None:
         if self.request.withdrawn and self._beyond_return and not self.report.withdrawal:
-            told = f"withdrawn after the point of no return: the drain goes on to its end; {self.report.message}".removesuffix("; ")
+            ended = self.report.state is DrainState.DRAINED
+            late = "withdrawn after its end" if ended else "withdrawn after the point of no return: the drain goes on to its end"
+            told = f"{late}; {self.report.message}".removesuffix("; ")
             self._reporter.change(withdrawal=WithdrawalAnswer.TOO_LATE, message=told)
 
     @property

@@ -294,7 +294,7 @@ def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) ->
     with world.run(inherited=INHERITED) as drain:
         world.reaches(DrainState.DRAINED)
         drain.update(replace(ASKED, withdrawn=True))
-        soon(lambda: (report := world.report()) and report.withdrawal == "TooLate")
+        soon(lambda: (report := world.report()) and report.withdrawal == "TooLate" and report.message.startswith("withdrawn after its end"))
         drain.update(None)
 
 
