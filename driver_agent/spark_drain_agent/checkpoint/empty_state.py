@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from spark_drain_agent.agent_thread import side_by_side
+from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import EMPTY_STORE, Journal, write_journal
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, OffsetEntry
@@ -115,7 +116,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
     entries = _last_entries(checkpoint, first)
     planned = first > 0 and first in entries
     begun, goes_on = _recognized(journal, version, entries, planned=planned)
-    _refuse_initial_state(begun.stores, first)
+    _refuse_initial_state(files, journal, begun.stores)
     if version.running():
         if journal.begun_by == begun.digest:
             return
@@ -188,7 +189,7 @@ def _refuse_taken(
             f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {_AGAIN}"
         )
     if taken is None and (later or (unseen and stores)):
-        back = ", or go back with `python -m spark_drain_agent resume --from archive --discard-newer`"
+        back = f", or go back with `{_go_back(files, ' --discard-newer')}`"
         raise OtherVersionError(
             f"another version was interrupted in batch {first}, which the sink may have taken and would then pass over: {_AGAIN}"
             f"{back if journal.sink_batch_ids.may_start_again else ''}; if the sink has not taken it, or replaces what it has of a batch, "
@@ -253,14 +254,23 @@ def _plan_again(files: CheckpointFiles, taken: bool | None, state_format: str) -
     reached("planned-again")
 
 
-def _refuse_initial_state(stores: Sequence[OperatorStores], first_batch_id: int) -> None:
+def _go_back(files: CheckpointFiles, more: str = "") -> str:
+    return f"python -m spark_drain_agent resume --from archive{more} {files.root}"
+
+
+def _refuse_initial_state(files: CheckpointFiles, journal: Journal, stores: Sequence[OperatorStores]) -> None:
     initial = [item.operator for item in stores if item.initial_state]
-    if initial:
-        raise EmptyStateError(
-            f"{', '.join(initial)} has an initial state, which Spark applies in batch 0 only, and the first batch is {first_batch_id}: "
-            "go back with `python -m spark_drain_agent resume --from archive` and drain again with checkpoint.policy 'Reseed' and "
-            "checkpoint.acceptBatchIdRestart 'true', or start without an initial state"
-        )
+    if not initial:
+        return
+    back, elsewhere = "", ", or with another checkpointLocation, from the end offsets of that drain on"
+    if journal.sink_batch_ids is not BatchIds.REMEMBERED:
+        again = "drain again with checkpoint.policy 'Reseed' and checkpoint.acceptBatchIdRestart 'true'"
+        back = f"go back with `{_go_back(files)}` and {again}, or "
+        elsewhere = ""
+    raise EmptyStateError(
+        f"{', '.join(initial)} has an initial state, which Spark applies in batch 0 only, and the first batch is {journal.first_batch_id}: "
+        f"{back}start without an initial state{elsewhere}"
+    )
 
 
 def _make(files: CheckpointFiles, stores: Sequence[OperatorStores], version: int, make_empty: Callable[[str], EmptyStore]) -> None:

@@ -56,7 +56,7 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
     gone_on = [tracked for tracked, state in standing if state is Standing.FINISHED and tracked.gone_on]
     unfinished = _unfinished(host, options, standing)
     there = [item for item in standing if item[1] not in (Standing.HELD, Standing.STOPPED) and item[0] not in (*gone_on, *unfinished)]
-    _check_known(options, {tracked.captured.query_name for tracked, _ in there})
+    _check_known(options, {tracked.captured.query_name: state is not Standing.FAILED for tracked, state in there})
     for tracked, state in there:
         if state is Standing.FAILED and _is_asked_for(options, tracked):
             raise DrainEndedError(
@@ -121,11 +121,13 @@ def _is_asked_for(options: DrainOptions, tracked: TrackedQuery) -> bool:
     return options.queries is None or tracked.captured.query_name in options.queries
 
 
-def _check_known(options: DrainOptions, names: set[str]) -> None:
-    unknown = [name for name in options.queries or () if name not in names]
+def _check_known(options: DrainOptions, run_by_name: dict[str, bool]) -> None:
+    """Refuse names of no query; of one that has failed something else is said."""
+    unknown = [name for name in options.queries or () if name not in run_by_name]
     if unknown:
+        running = sorted(name for name, runs in run_by_name.items() if runs)
         raise PlanRejectedError(
-            reasons.UNKNOWN_QUERY, f"queries {', '.join(unknown)} are not running; running are {', '.join(sorted(names)) or 'none'}"
+            reasons.UNKNOWN_QUERY, f"queries {', '.join(unknown)} are not running; running are {', '.join(running) or 'none'}"
         )
 
 

@@ -105,7 +105,7 @@ class UncommittedQuery:
             return None
         tracked = self._tracked
         try:
-            return CatchUp(tracked.internals, tracked.live, tracked.checkpoint(), keep_waiting)
+            return CatchUp(tracked.internals, tracked.live, tracked.running_checkpoint(), keep_waiting)
         except UnknownEndError as error:  # a query that had just been started had no sources yet when it was planned
             refuse_unknown_end(tracked, str(error))
             raise

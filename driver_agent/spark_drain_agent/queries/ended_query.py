@@ -21,6 +21,7 @@ class EndedQuery(StreamingQuery):
 
     def __init__(self, query_id: str, run_id: str, failure: StreamingQueryException | None) -> None:
         self._id, self._run_id, self._failure = query_id, run_id, failure
+        _forget_frames(failure)
 
     @property
     def id(self) -> str:
@@ -40,9 +41,21 @@ class EndedQuery(StreamingQuery):
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
         """Return at once, or raise what it has failed with."""
         if self._failure is not None:
-            raise self._failure.with_traceback(None)  # the frames of who asked before are not to be kept
+            _forget_frames(self._failure)  # of who asked before
+            raise self._failure
         return None if timeout is None else True
 
     def exception(self) -> StreamingQueryException | None:
         """Return what it has failed with."""
         return self._failure
+
+
+def _forget_frames(failure: BaseException | None) -> None:
+    """Take away the frames that an exception and its causes have gone through, which keep the query and what the application had there."""
+    left, seen = [failure], set[int]()
+    while left:
+        error = left.pop()
+        if isinstance(error, BaseException) and id(error) not in seen:
+            seen.add(id(error))
+            error.__traceback__ = None
+            left += [error.__cause__, error.__context__, getattr(error, "_cause", None)]

@@ -244,6 +244,10 @@ class TrackedQuery:
         """Return the logs of the checkpoint folder."""
         return Checkpoint(self.checkpoint_files())
 
+    def running_checkpoint(self) -> Checkpoint:
+        """Return the logs of the running query's checkpoint folder, also of one that Spark chose."""
+        return self.checkpoint() if self.location is not None else Checkpoint(CheckpointFiles(self.internals, self.live.checkpoint_root))
+
     def _journal(self) -> Journal | None:
         return read_journal(self.checkpoint_files()) if self.location is not None else None
 

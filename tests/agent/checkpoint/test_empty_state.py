@@ -132,12 +132,16 @@ def test_a_batch_0_whose_commit_names_its_state_is_not_to_be_committed_by_hand(t
         begin_generation(found.files, replace(DONE, first_batch_id=0), begins)
 
 
-def test_an_initial_state_is_not_passed_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("batch_ids", "way_out"),
+    [("UNKNOWN", "resume --from archive {root}` and drain again"), ("REMEMBERED", "first batch is 9: start without an initial state")],
+)
+def test_an_initial_state_is_not_passed_over(tmp_path: Path, batch_ids: str, way_out: str) -> None:
     found = seeded(tmp_path, 9)
     transform = OperatorStores(0, "TransformWithStateInPySparkExec", 1, ("default",), initial_state=True)
     with pytest.raises(EmptyStateError, match="batch 0 only") as refused:
-        begin_generation(found.files, DONE, version(found.files, transform))
-    assert "checkpoint.acceptBatchIdRestart" in str(refused.value)
+        begin_generation(found.files, replace(DONE, batch_ids=batch_ids), version(found.files, transform))
+    assert way_out.format(root=found.files.root) in str(refused.value)
     assert found.files.is_file("state/0/0/3.zip")
     assert found.offsets(8).metadata["conf"]["a"] == "old"
 

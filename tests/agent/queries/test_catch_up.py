@@ -22,7 +22,7 @@ from spark_drain_agent.spark_internals.sources import goal_of
 from spark_drain_store import DrainNotification, DrainState, open_channel
 from spark_drain_store.drains import write_notification
 
-from tests.agent.apps.sinks import read, to_files
+from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import PER_FILE, Feed, eventually, exactly, ids_in, rows_in
 from tests.agent.warm import Warm
 
@@ -250,3 +250,13 @@ def test_a_source_that_cannot_say_where_its_data_ends_is_named(warm: Warm, tmp_p
     assert "(PythonMicroBatchStream" in message
     assert "use mode 'Drain'" in message
     assert query.isActive
+
+
+def test_a_query_with_a_checkpoint_that_spark_chose_catches_up(warm: Warm, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add(2)
+    writer = counted(read(warm.session, tmp_path)).writeStream.queryName("temporary")
+    writer.foreachBatch(to_files(tmp_path / "out")).start().processAllAvailable()
+    feed.add(2)
+    warm.drain("CatchUp", checkpoint__policy="Keep")
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from spark_drain_agent.queries.ended_query import EndedQuery
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 
@@ -112,6 +113,25 @@ def test_what_has_failed_is_told_and_not_kept(warm: Warm) -> None:
         message = warm.drains.reaches(drain_id, "Failed")["message"]
     assert message.startswith("query 'unlucky' has failed: ")
     assert "no such tenant" in message
+
+
+def test_what_a_failure_went_through_is_not_kept() -> None:
+    """PySpark meets an exception of foreachBatch once more while it makes the query's of it: its frames have the query."""
+
+    def of_frames(text: str) -> ValueError:
+        try:
+            raise ValueError(text)
+        except ValueError as error:
+            return error
+
+    failure: Any = StreamingQueryException("failed")
+    failure._cause, failure.__cause__, failure.__context__ = of_frames("a"), of_frames("b"), of_frames("c")
+    query = EndedQuery("id", "run", failure)
+    assert [error.__traceback__ for error in (failure._cause, failure.__cause__, failure.__context__)] == [None] * 3
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException) as told:
+            query.awaitTermination()
+        assert len(told.traceback) == 2
 
 
 @pytest.mark.parametrize("name", ["", "same"])
