@@ -71,8 +71,8 @@ def _note_too_late(channel: Channel, drain_id: str, asked: str) -> None:
         said = f"has ended (state {report.state}) and is not {asked} any more: `drain cleanup` removes it"
     elif report.state.beyond_return and asked == "withdrawn":
         said = (
-            f"is past its point of no return (state {report.state}) and is not withdrawn any more: when it has finished, "
-            "`drain cleanup` removes it"
+            f"is past its point of no return (state {report.state}) and is not withdrawn any more: where no driver "
+            "runs, the next start of the same version finishes it; then `drain cleanup` removes it"
         )
     else:
         return
