@@ -25,7 +25,8 @@ CONFS = {
     "spark.dynamicAllocation.executorIdleTimeout": f"{IDLE_SECONDS}s",
     "spark.dynamicAllocation.minExecutors": "2",
     "spark.dynamicAllocation.maxExecutors": "3",
-    "spark.sql.shuffle.partitions": "16",
+    # So many that of each batch some are left after the second that Spark waits before it asks for more executors.
+    "spark.sql.shuffle.partitions": "48",
 }
 
 
