@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.drain.run import Drain
-from spark_drain_agent.driver.held_query import HeldQuery, drain_waits_for_caller
+from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.registry import QueryRegistry
@@ -135,10 +135,8 @@ class HeldQueries:
         def failure() -> StreamingQueryException | None:
             return drain.given_up.exception() if drain is not None and drain.given_up is not None else None
 
-        in_flush = drain_waits_for_caller()
-
         def over(stopped: bool) -> bool:
-            return self._over(stopped) or (in_flush and drain is not None and drain.abandoned)
+            return self._over(stopped) or (made.awaited_by_flush and drain is not None and drain.abandoned)
 
         made = HeldQuery(tracked.captured.query_name, self._host.gate, over, same or "", failure)
         with self._lock:

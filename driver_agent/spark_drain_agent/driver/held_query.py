@@ -14,7 +14,7 @@ from spark_drain_agent.clock import monotonic
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.user_code.batch_marks import UnknownBatchError, is_drain_pane
 
-__all__ = ["HeldQuery", "HeldQueryError", "drain_waits_for_caller"]
+__all__ = ["HeldQuery", "HeldQueryError"]
 
 _LOOK_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0
@@ -29,7 +29,7 @@ def _well() -> None:
     return None
 
 
-def drain_waits_for_caller() -> bool:
+def _drain_waits_for_caller() -> bool:
     """Return whether the calling code is the function of a flush batch, or one that a drain has called."""
     try:
         return in_drains_callback() or (in_callback() and is_drain_pane())
@@ -69,7 +69,8 @@ class HeldQuery(StreamingQuery):
         self._failure = failure
         self._stopped = False
         self._first_asked: float | None = None
-        self._awaited_by_flush = drain_waits_for_caller()
+        self.awaited_by_flush = _drain_waits_for_caller()
+        """Whether a function has started it that the drain waits for."""
         self._run_id = str(uuid.uuid4())
         self._id = query_id or self._run_id
 
@@ -100,7 +101,7 @@ class HeldQuery(StreamingQuery):
     @property
     def is_listed(self) -> bool:
         """Whether it is among the queries that run, for whoever looks for it there."""
-        if self._awaited_by_flush:
+        if self.awaited_by_flush:
             self._refuse_endless_polling()
         return self.waits
 
@@ -149,7 +150,7 @@ class HeldQuery(StreamingQuery):
         self._wait()
 
     def _refuse_endless_polling(self) -> None:
-        if not drain_waits_for_caller():
+        if not _drain_waits_for_caller():
             return
         self._first_asked = self._first_asked if self._first_asked is not None else monotonic()
         if monotonic() - self._first_asked > _PATIENCE_SECONDS:

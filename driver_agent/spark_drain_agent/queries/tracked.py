@@ -76,12 +76,13 @@ class TrackedQuery:
     """Whether the application asked, after the query's end, to be told no more of such."""
     refused: bool = field(default=False, init=False)
     """Whether Spark has answered its start with an exception, and nothing of it runs."""
+    manager: int = field(default=0, init=False)
+    """What tells the session of a query of which something is left from any other."""
     _end: Standing | None = field(default=None, init=False)
     _session: Any = field(default=None, init=False)
     _temporary: bool = field(default=False, init=False)
     _deleted_at_end: bool = field(default=False, init=False)
     _limits: Limits | None = field(default=None, init=False)
-    _manager: int = field(default=0, init=False)
     _error: str = field(default="", init=False)
 
     @property
@@ -125,7 +126,7 @@ class TrackedQuery:
 
     def belongs_to(self, streams: StreamingQueryManager) -> bool:
         """Return whether the query was started in the session of this manager."""
-        return self._manager == self.internals.manager_id(streams) if self.is_left else self.internals.manages(streams)
+        return self.manager == self.internals.manager_id(streams) if self.is_left else self.internals.manages(streams)
 
     def left(self, internals: SparkInternals, *, with_digest: bool) -> TrackedQuery:
         """Return what is left to say of a query that has ended, for which neither Spark nor the application keep anything.
@@ -144,14 +145,9 @@ class TrackedQuery:
             failure = self.query.exception()
         left = TrackedQuery(internals, self.captured.named(), self.location, EndedQuery(self.query_id, self.run_id, failure))
         left.forgotten, left._end, left._temporary = self.forgotten, self.standing(), self._temporary
-        left._manager, left._error = self.internals.manager_id(self.internals.session.streams), self.error
+        left.manager, left._error = self.internals.manager_id(self.internals.session.streams), self.error
         left.fingerprint = self.fingerprint if with_digest else ""
         return left
-
-    @property
-    def manager(self) -> int:
-        """What tells the session of a query of which something is left from any other."""
-        return self._manager
 
     @property
     def error(self) -> str:
