@@ -67,10 +67,11 @@ def select(host: DrainHost, options: DrainOptions) -> Selection:
             )
     found = [tracked for tracked, state in there if state is not Standing.FAILED]
     stopped = [tracked for tracked, state in standing if state is Standing.STOPPED]
+    finished = [tracked for tracked, state in standing if state is Standing.FINISHED and tracked.location and tracked.keeps_state]
     return Selection(
         targets=tuple(tracked for tracked in found if _is_asked_for(options, tracked)),
         beside=tuple(tracked for tracked in found if not _is_asked_for(options, tracked)),
-        left_alone=tuple(_left_alone(host, stopped, gone_on, unfinished)) if options.queries is None else (),
+        left_alone=tuple(_left_alone(host, stopped, gone_on, unfinished, len(finished))) if options.queries is None else (),
     )
 
 
@@ -96,7 +97,11 @@ def _unfinished(host: DrainHost, options: DrainOptions, standing: Sequence[tuple
 
 
 def _left_alone(
-    host: DrainHost, stopped: Sequence[TrackedQuery], gone_on: Sequence[TrackedQuery], unfinished: Sequence[TrackedQuery]
+    host: DrainHost,
+    stopped: Sequence[TrackedQuery],
+    gone_on: Sequence[TrackedQuery],
+    unfinished: Sequence[TrackedQuery],
+    finished: int,
 ) -> Iterator[str]:
     kept_open = [tracked for tracked in stopped if host.held.kept_open(tracked)]
     if unfinished:
@@ -109,6 +114,8 @@ def _left_alone(
         yield f"an earlier drain has ended {_labels(flushed)}: what has come since was not read"
     if len(stopped) >= MENTIONED:
         yield f"of queries that have ended so the last {MENTIONED} are remembered: there may have been others before"
+    if finished >= MENTIONED:
+        yield f"of bounded queries with state the last {MENTIONED} are drained: what is open in others before was not emitted"
     if gone_on:
         yield f"another run has gone on with the checkpoint of {_labels(gone_on)}, and has what is open there"
 

@@ -9,7 +9,7 @@ from enum import Enum
 __all__ = ["MENTIONED", "Past", "Standing", "forgotten"]
 
 MENTIONED = 100
-"""Of the queries that the application has stopped, so many are remembered."""
+"""Of the queries that the application has stopped, so many are remembered, and of those with state that ran to their ends."""
 
 
 class Standing(Enum):
@@ -60,7 +60,7 @@ def forgotten(queries: Sequence[Past]) -> list[bool]:
     that has its checkpoint. One that failed with a temporary checkpoint, of which nothing can be drained, matters no more either once
     the application has acknowledged that, or started it again. One that ran to its end matters no more with a temporary checkpoint,
     which went with it, or without state, unless it is the newest one; with state it does, whatever names others have: what is open in
-    it is to be emitted. Of those that the application has stopped only the newest are remembered.
+    it is to be emitted. Of those, and of those that the application has stopped, only the newest are remembered.
     """
     return [
         (query.standing in (Standing.FINISHED, Standing.FAILED, Standing.STOPPED) and _is_over(query, queries[index + 1 :]))
@@ -71,7 +71,8 @@ def forgotten(queries: Sequence[Past]) -> list[bool]:
 
 def _is_over(query: Past, later: Sequence[Past]) -> bool:
     if query.standing is Standing.FINISHED:
-        return query.location is None or (not query.keeps_state and bool(later))
+        kept = {other.location for other in later if other.standing is Standing.FINISHED and other.keeps_state} - {None}
+        return query.location is None or (len(kept) >= MENTIONED if query.keeps_state else bool(later))
     if query.standing is Standing.STOPPED and sum(other.standing is Standing.STOPPED for other in later) >= MENTIONED:
         return True
     if query.standing is Standing.FAILED and query.location is None and _is_settled(query, later):

@@ -21,7 +21,8 @@ def test_that_there_may_be_more_than_is_remembered_is_said(count: int, told: boo
         ended=lambda query: queries.index(query) % 2 == 0,
         made_good=lambda query: queries.index(query) % 2 == 0,
     )
-    said = "; ".join(_left_alone(cast(DrainHost, SimpleNamespace(held=held)), queries, [], []))
+    said = "; ".join(_left_alone(cast(DrainHost, SimpleNamespace(held=held)), queries, [], [], count))
     assert ("there may have been others before" in said) is told
+    assert ("the last 100 are drained" in said) is told
     assert "the application had stopped query '1', query '3'" in said
     assert "an earlier drain has ended query '0', query '2'" in said

@@ -48,6 +48,9 @@ def test_what_is_kept_of_many() -> None:
     """An application may start one short query after the other, each with a checkpoint of its own."""
     finished = [Past(FINISHED, "", f"x{number}", keeps_state=number % 50 == 0) for number in range(100)]
     assert [index for index, is_over in enumerate(forgotten(finished)) if not is_over] == [0, 50, 99]
+    open_windows = [Past(FINISHED, "", f"x{number}") for number in range(200)]
+    without = [Past(FINISHED, "", f"y{number}", keeps_state=False) for number in range(200)]
+    assert forgotten([*open_windows, *without]) == [True] * 100 + [False] * 100 + [True] * 199 + [False]
     stopped = [Past(STOPPED, "", f"x{number}") for number in range(200)]
     assert forgotten(stopped) == [True] * 100 + [False] * 100
     assert forgotten([stopped[0], *(Past(RUNS, "", f"y{number}") for number in range(200))]) == [False] * 201, "what runs does not hide it"
