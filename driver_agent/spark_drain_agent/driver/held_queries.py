@@ -191,7 +191,7 @@ class HeldQueries:
         """Take note that the application does not want to be told any more of queries that have ended."""
         given_up = [item for item, _ in self._given_up.values() if item.belongs_to(streams)]
         for item in (*self._ended(streams), *given_up):
-            item.forgotten = True
+            item.forget()
         with self._lock:
             self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].exception() is None}
 

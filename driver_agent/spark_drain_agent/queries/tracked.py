@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -72,12 +73,12 @@ class TrackedQuery:
     location: str | None
     query: StreamingQuery | None = None
     files: CheckpointFiles | None = field(default=None, init=False)
-    forgotten: bool = field(default=False, init=False)
-    """Whether the application asked, after the query's end, to be told no more of such."""
     refused: bool = field(default=False, init=False)
     """Whether Spark has answered its start with an exception, and nothing of it runs."""
     manager: int = field(default=0, init=False)
     """What tells the session of a query of which something is left from any other."""
+    _acknowledged: threading.Event = field(default_factory=threading.Event, init=False)
+    """Shared with what is left of the query, which may be made at the same time."""
     _end: Standing | None = field(default=None, init=False)
     _session: Any = field(default=None, init=False)
     _temporary: bool = field(default=False, init=False)
@@ -124,6 +125,15 @@ class TrackedQuery:
         """Whether the query ran and has ended."""
         return self._end is not None or (self.query is not None and not self.internals.is_active(self.query))
 
+    @property
+    def forgotten(self) -> bool:
+        """Whether the application asked, after the query's end, to be told no more of such."""
+        return self._acknowledged.is_set()
+
+    def forget(self) -> None:
+        """Take note that it did."""
+        self._acknowledged.set()
+
     def belongs_to(self, streams: StreamingQueryManager) -> bool:
         """Return whether the query was started in the session of this manager."""
         return self.manager == self.internals.manager_id(streams) if self.is_left else self.internals.manages(streams)
@@ -144,7 +154,7 @@ class TrackedQuery:
         with as_agent():
             failure = self.query.exception()
         left = TrackedQuery(internals, self.captured.named(), self.location, EndedQuery(self.query_id, self.run_id, failure))
-        left.forgotten, left._end, left._temporary = self.forgotten, self.standing(), self._temporary
+        left._acknowledged, left._end, left._temporary = self._acknowledged, self.standing(), self._temporary
         left.manager, left._error = self.internals.manager_id(self.internals.session.streams), self.error
         left.fingerprint = self.fingerprint if with_digest else ""
         return left

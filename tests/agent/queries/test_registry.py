@@ -67,6 +67,15 @@ def forgotten_by_spark(warm: Warm, reference: Any) -> None:
     eventually(look, what="Spark to forget it")
 
 
+def test_an_end_that_is_acknowledged_while_little_of_it_is_kept_stays_acknowledged(warm: Warm, tmp_path: Path) -> None:
+    query = warm.session.readStream.format("rate").load().writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    (tracked,) = warm.agent.registry.all()
+    query.stop()
+    left = tracked.left(warm.agent.internals, with_digest=False)
+    warm.agent.held.forget_ended(warm.session.streams)
+    assert left.forgotten
+
+
 def test_what_the_application_has_stopped_is_named_and_not_kept(warm: Warm, tmp_path: Path) -> None:
     """Its plan may hold tables: without the agent Spark forgets it."""
 
