@@ -94,3 +94,32 @@ def test_the_next_version_writes_files_to_another_folder(
     for folder in ("first", "second"):
         found += sum(row.n for row in spark.read.json(str(tmp_path / folder)).collect())
     assert found == 4 * 3
+
+
+def test_a_batch_that_the_sink_of_an_interrupted_version_has_taken_is_not_written_to_another_folder(
+    application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    events = Input(spark, tmp_path / "events")
+
+    def launch(app: Application, folder: str) -> StreamingQuery:
+        writer = events.stream("0 seconds").select("id", "at").dropDuplicatesWithinWatermark(["id"]).writeStream.format("json")
+        return app.launch(writer.option("path", f"{tmp_path}/{folder}").option("checkpointLocation", f"{app.base}/q"))
+
+    for start, folder in ((0, "first"), (100, "second")):
+        events.add([Event(start + number, "a", start + number) for number in range(4)])
+        app = application()
+        read_all(launch(app, folder))
+        if folder == "first":
+            app.drain(checkpoint__policy="Continue", stateLossPolicy="Accept")
+            first = 1 + max(int(path.name) for path in Path(app.base, "q/commits").glob("[0-9]*"))
+        app.close()
+    for left in (f"commits/*{first}*", f"commits/*{first + 1}*", f"offsets/*{first + 1}*"):  # as if it had been killed in its first batch
+        for path in Path(app.base, "q").glob(left):
+            path.unlink()
+    (tmp_path / f"second/_spark_metadata/{first + 1}").unlink()
+    app = application()
+    with pytest.raises(EmptyStateError, match=rf"had taken batch {first}, which this one would write once more"):
+        launch(app, "third")
+    read_all(launch(app, "second"))
+    found = [row.id for folder in ("first", "second") for row in spark.read.json(f"{tmp_path}/{folder}").collect()]
+    assert sorted(found) == [0, 1, 2, 3, 100, 101, 102, 103]

@@ -21,7 +21,15 @@ from spark_drain_agent.checkpoint.state_files import versions_of
 from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.state_stores import STATE_FORMAT, EmptyStore, OperatorStores
 
-__all__ = ["EmptyStateError", "NextVersion", "OtherVersionError", "awaits_first_batch", "begin_generation", "interrupted_version"]
+__all__ = [
+    "EmptyStateError",
+    "NextVersion",
+    "OtherVersionError",
+    "awaits_first_batch",
+    "begin_generation",
+    "interrupted_version",
+    "refuse_taken_elsewhere",
+]
 
 _COPIES_AT_ONCE = 8
 _WITHOUT_STATE = "a version without state"
@@ -170,6 +178,21 @@ def _taken(journal: Journal, version: NextVersion, batch_id: int) -> bool | None
     return True if True in found else None if None in found else False
 
 
+def refuse_taken_elsewhere(journal: Journal, batch_id: int, sink: str, taken: Callable[[str, int], bool | None]) -> None:
+    """Refuse a planned batch that the sink of an interrupted version has taken, where this one writes to another ``sink``.
+
+    Raises
+    ------
+    OtherVersionError
+        It would be written once more.
+    """
+    if journal.begun_sink not in ("", sink) and taken(journal.begun_sink, batch_id):
+        raise OtherVersionError(
+            f"another version was interrupted when its sink, {journal.begun_sink}, had taken batch {batch_id}, which this one would write "
+            f"once more: {_AGAIN}"
+        )
+
+
 def _refuse_taken(
     files: CheckpointFiles, journal: Journal, version: NextVersion, stores: Sequence[OperatorStores], *, later: bool, unseen: bool
 ) -> None:
@@ -179,11 +202,7 @@ def _refuse_taken(
     task writes where the sink passes over the batch. Of one without state it is ``unseen`` how far it got.
     """
     first, taken = journal.first_batch_id, _taken(journal, version, journal.first_batch_id)
-    if journal.begun_sink not in ("", version.sink) and version.taken(journal.begun_sink, first):
-        raise OtherVersionError(
-            f"another version was interrupted when its sink, {journal.begun_sink}, had taken batch {first}, which this one would write "
-            f"once more: {_AGAIN}"
-        )
+    refuse_taken_elsewhere(journal, first, version.sink, version.taken)
     if taken and (later or stores):
         raise OtherVersionError(
             f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {_AGAIN}"

@@ -175,12 +175,12 @@ _texts_of_this_process: set[str] = set()
 """Of those as well that nobody holds any more. An application id tells no process: `spark.app.id` may be a conf."""
 
 
-_changing: dict[str, threading.Lock] = {}
-"""By checkpoint: held while this process releases its lease, or replaces it by another one."""
+_changing: dict[str, threading.RLock] = {}
+"""By checkpoint: held while this process releases its lease, or replaces it by another one; a signal handler may want one meanwhile."""
 
 
-def _alone_at(root: str) -> threading.Lock:
-    return _changing.setdefault(root, threading.Lock())
+def _alone_at(root: str) -> threading.RLock:
+    return _changing.setdefault(root, threading.RLock())
 
 
 def _untold(_: str) -> None:

@@ -45,7 +45,7 @@ class HeldQueries:
 
     def __init__(self, host: _Host) -> None:
         self._host = host
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may look while its own thread does; Spark is not asked under it
         self._stand_ins: dict[str, tuple[TrackedQuery, HeldQuery]] = {}
         self._drained_runs: set[str] = set()
         self._kept_open: set[str] = set()
@@ -106,8 +106,7 @@ class HeldQueries:
     def any_failure(self, streams: StreamingQueryManager) -> StreamingQueryException | None:
         """Return what the drain of any query of a session failed with, since the application last asked to forget such."""
         found = (given_up for item, given_up in self._given_up.values() if not item.forgotten and item.belongs_to(streams))
-        with self._lock:
-            stand_ins = [held for tracked, held in self._stand_ins.values() if tracked.belongs_to(streams)]
+        stand_ins = [held for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams)]
         failures = (failure for held in stand_ins if (failure := held.exception()) is not None)
         return next(itertools.chain((given_up.exception() for given_up in found), failures), None)
 
@@ -146,6 +145,10 @@ class HeldQueries:
         )
         return made
 
+    def _known_stand_ins(self) -> list[tuple[TrackedQuery, HeldQuery]]:
+        with self._lock:
+            return list(self._stand_ins.values())
+
     def _over(self, stopped: bool) -> bool:
         return self._host.internals.jvm_ended or (stopped and self._host.told_to_end)
 
@@ -161,8 +164,7 @@ class HeldQueries:
         found: dict[str, StreamingQuery] = {
             item.query_id: item.query for item in self.owned() if item.query is not None and item.belongs_to(streams)
         }
-        with self._lock:
-            found.update((key, held) for key, (tracked, held) in self._stand_ins.items() if tracked.belongs_to(streams) and held.is_listed)
+        found.update((held.id, held) for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams) and held.is_listed)
         return found
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:
@@ -183,8 +185,7 @@ class HeldQueries:
 
     def nothing_will_end(self, streams: StreamingQueryManager) -> bool:
         """Return whether a wait for any query's end would be endless, because a drain has kept the queries from starting."""
-        with self._lock:
-            held = any(tracked.belongs_to(streams) for tracked, _ in self._stand_ins.values())
+        held = any(tracked.belongs_to(streams) for tracked, _ in self._known_stand_ins())
         return held and not streams.active
 
     def forget_ended(self, streams: StreamingQueryManager) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from spark_drain_agent.agent_thread import as_agent
@@ -15,9 +16,10 @@ from spark_drain_agent.checkpoint.empty_state import (
     awaits_first_batch,
     begin_generation,
     interrupted_version,
+    refuse_taken_elsewhere,
 )
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import Journal, JournalStep
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.sink_log import SinkLogError, logged_batches, prepare_sink_log
@@ -93,11 +95,21 @@ def _awaits_next_batch(files: CheckpointFiles, journal: Journal) -> bool:
 
 
 def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal) -> None:
-    first = journal.flush_batch_id + 1
+    first, folder = journal.flush_batch_id + 1, tracked.next_sink_folder()
+    sink = _sink(tracked, folder)
     try:
-        _prepare_sink_log(tracked, files, tracked.next_sink_folder(), first)
-    except SinkLogError as error:
+        if files.is_file(f"offsets/{first}"):
+            refuse_taken_elsewhere(journal, first, sink, partial(_has_taken, files))
+        _prepare_sink_log(tracked, files, folder, first)
+    except (OtherVersionError, SinkLogError) as error:
         raise EmptyStateError(f"{tracked.label} cannot go on with batch {first}, as drain {journal.drain_id} left it: {error}") from error
+    if journal.begun_sink != sink:
+        write_journal(files, replace(journal, begun_sink=sink))
+
+
+def _sink(tracked: TrackedQuery, folder: str | None) -> str:
+    """Return what the query writes to, see `Journal.begun_sink`."""
+    return folder or tracked.captured.source.lower()
 
 
 def _prepare_sink_log(tracked: TrackedQuery, files: CheckpointFiles, folder: str | None, first: int) -> None:
@@ -152,14 +164,19 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
         return empty_store(internals, confs, folder)
 
     folder, first = tracked.next_sink_folder(), journal.first_batch_id
-
-    sink = folder or tracked.captured.source.lower()
-
     confs = partial(pinned_confs, internals)
     interrupted = interrupted_version(journal)
     same = interrupted != "" and internals.session_conf(SAME_VERSION_CONF) == interrupted
     version = NextVersion(
-        tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, sink, partial(_has_taken, files), same
+        tracked.fingerprint,
+        tracked.watermarks(),
+        running,
+        confs,
+        stores,
+        make_empty,
+        _sink(tracked, folder),
+        partial(_has_taken, files),
+        same,
     )
     try:
         _prepare_sink_log(tracked, files, folder, first)

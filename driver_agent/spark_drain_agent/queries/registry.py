@@ -32,7 +32,7 @@ class QueryRegistry:
     def __init__(self, internals: SparkInternals, starts_in_flight: Callable[[], list[TrackedQuery]] = list) -> None:
         self._internals = internals
         self._starts_in_flight = starts_in_flight
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may look while its own thread does
         self._tracked: list[TrackedQuery] = []
         self._expected: list[TrackedQuery] = []
         self._refused: dict[str, TrackedQuery] = {}

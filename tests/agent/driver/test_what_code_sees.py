@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import generation, is_drain_pane, on_drain
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.driver.held_query import HeldQuery
+from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.user_code import callbacks
 
 from tests.agent.apps.sinks import counted, read
@@ -67,6 +68,29 @@ def test_a_drained_query_counts_as_running_until_the_driver_may_go(warm: Warm, t
     assert not streams.active
     assert streams.get(new.id) is None
     assert not query.isActive
+
+
+def test_a_signal_handler_looks_at_what_seems_to_run_while_its_thread_does(
+    warm: Warm, tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is called between any two steps of the main thread, which goes on only when it has returned."""
+    start(warm.session, tmp_path, "drained").processAllAvailable()
+    streams, looked = warm.session.streams, list[int]()
+
+    def belongs(_: TrackedQuery, __: object) -> bool:
+        if not looked:
+            looked.append(-1)
+            looked[0] = len(warm.agent.held.of(streams))
+        return True
+
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Drained")
+        in_thread(lambda: start(warm.session, tmp_path, "new"))
+        with monkeypatch.context() as patch:
+            patch.setattr(TrackedQuery, "belongs_to", belongs)
+            patch.setattr(warm.agent.held, "owned", lambda: ())
+            assert in_thread(lambda: len(warm.agent.held.of(streams))) == 1
+    assert looked == [1]
 
 
 def test_everything_available_is_not_said_to_be_processed_while_nothing_is_read(warm: Warm, tmp_path: Path, feed: Feed) -> None:

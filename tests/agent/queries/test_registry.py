@@ -16,6 +16,7 @@ from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 
 from tests.agent.asked import Asked
+from tests.agent.driver.streams import in_thread
 from tests.agent.warm import Warm
 from tests.support.waiting import eventually
 
@@ -47,6 +48,16 @@ def test_a_query_whose_thread_has_not_begun_has_not_ended_for_good(warm: Warm, t
         patch.setattr(LiveQuery, "thread_alive", property(lambda _: False))
         assert query.standing() is Standing.STOPPED
     assert query.standing() is Standing.RUNS
+
+
+def test_a_signal_handler_looks_while_its_thread_does(warm: Warm) -> None:
+    registry = warm.agent.registry
+
+    def look() -> int:
+        with registry._lock:
+            return len(registry.all())
+
+    assert in_thread(look) == 0
 
 
 def weak(warm: Warm, jvm_object: Any) -> Any:
