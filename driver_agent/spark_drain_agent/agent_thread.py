@@ -7,12 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import TypeVar
 
 __all__ = [
     "NO_THREAD_STARTS",
     "as_agent",
     "as_callback",
+    "callback_call",
     "in_callback",
     "in_drains_callback",
     "is_agent",
@@ -50,11 +52,12 @@ def is_agent() -> bool:
 @contextmanager
 def as_callback() -> Iterator[None]:
     """Call a function of the application that a drain waits for."""
-    _thread.callback = True
+    before = getattr(_thread, "callback", None)
+    _thread.callback = object()
     try:
         yield
     finally:
-        _thread.callback = False
+        _thread.callback = before
 
 
 def in_callback() -> bool:
@@ -67,7 +70,12 @@ def in_callback() -> bool:
 
 def in_drains_callback() -> bool:
     """Return whether the calling code is a function that a drain has called."""
-    return bool(getattr(_thread, "callback", False))
+    return getattr(_thread, "callback", None) is not None
+
+
+def callback_call() -> object | None:
+    """Return what tells this call of a function that Spark or a drain has called from every other one; None outside of such functions."""
+    return getattr(_thread, "callback", None) or next(_frames_of_calls_from_java(), None)
 
 
 def side_by_side(call: Callable[[_Item], _Result], items: Sequence[_Item], limit: int, name: str) -> list[_Result]:
@@ -135,10 +143,14 @@ def no_thread_starts() -> bool:
 
 
 def _calls_from_java() -> int:
-    """Return how many calls from the JVM are on the stack: py4j makes them in threads of its own, or in one that waits for the JVM."""
-    count, frame = 0, sys._getframe(1)
+    """Return how many calls from the JVM are on the stack."""
+    return sum(1 for _ in _frames_of_calls_from_java())
+
+
+def _frames_of_calls_from_java() -> Iterator[FrameType]:
+    """Return the frames of calls from the JVM, last one first: py4j makes them in threads of its own, or in one that waits for the JVM."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "_call_proxy" and str(frame.f_globals.get("__name__", "")).startswith("py4j."):
-            count += 1
-        frame = frame.f_back  # type: ignore[assignment]  # None at the end
-    return count
+            yield frame
+        frame = frame.f_back

@@ -178,18 +178,27 @@ def _taken(journal: Journal, version: NextVersion, batch_id: int) -> bool | None
     return True if True in found else None if None in found else False
 
 
-def refuse_taken_elsewhere(journal: Journal, batch_id: int, sink: str, taken: Callable[[str, int], bool | None]) -> None:
-    """Refuse a planned batch that the sink of an interrupted version has taken, where this one writes to another ``sink``.
+def refuse_taken_elsewhere(
+    files: CheckpointFiles, journal: Journal, batch_id: int, sink: str, taken: Callable[[str, int], bool | None]
+) -> None:
+    """Refuse a planned batch that the sink of an interrupted version has, or may have, taken, where this one writes to another ``sink``.
 
     Raises
     ------
     OtherVersionError
         It would be written once more.
     """
-    if journal.begun_sink not in ("", sink) and taken(journal.begun_sink, batch_id):
+    found = taken(journal.begun_sink, batch_id) if journal.begun_sink not in ("", sink) else False
+    if found:
         raise OtherVersionError(
             f"another version was interrupted when its sink, {journal.begun_sink}, had taken batch {batch_id}, which this one would write "
             f"once more: {_AGAIN}"
+        )
+    if found is None:
+        entry = files.uri(f"offsets/{batch_id}")
+        raise OtherVersionError(
+            f"another version was interrupted in batch {batch_id}, which its sink, {journal.begun_sink}, may have taken, and which this "
+            f"one would write once more: {_AGAIN}; if its sink has not taken it, remove {entry} and start again"
         )
 
 
@@ -202,7 +211,7 @@ def _refuse_taken(
     task writes where the sink passes over the batch. Of one without state it is ``unseen`` how far it got.
     """
     first, taken = journal.first_batch_id, _taken(journal, version, journal.first_batch_id)
-    refuse_taken_elsewhere(journal, first, version.sink, version.taken)
+    refuse_taken_elsewhere(files, journal, first, version.sink, version.taken)
     if taken and (later or stores):
         raise OtherVersionError(
             f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {_AGAIN}"

@@ -143,7 +143,8 @@ class Journal:
     begun_by
         Digest of the version for which the empty state of the next generation was made, or "".
     begun_sink
-        What that version writes to: the URI of a file sink's folder, or the name of another sink; "" where it was not noted.
+        What that version writes to: the URI of a file sink's folder, or the name of another sink with its table, path or topic, where it
+        has one, as in ``delta to events``; "" where it was not noted.
     """
 
     drain_id: str

@@ -51,6 +51,7 @@ class Reporter:
             spark_version=identity.spark_version,
         )
         self._unwritten = False
+        self._warned = ""
         self._steps = 0
         self._timings: dict[str, float] = {}
 
@@ -72,12 +73,20 @@ class Reporter:
         with self._lock:
             return self._write() if self._unwritten else True
 
-    def change_surely(self, keep_waiting: Callable[[float], None], **changes: Any) -> None:
-        """Change fields and wait until the store has taken it; ``keep_waiting`` gets a number of seconds to wait and may raise."""
+    def change_surely(self, nobody_asks: Callable[[float], bool], **changes: Any) -> bool:
+        """Change fields and wait until the store has taken it, or nobody asks any more: False then.
+
+        Parameters
+        ----------
+        nobody_asks
+            Waits so many seconds at most, and returns whether the drain's request was removed meanwhile; may raise.
+        changes
+            The fields.
+        """
         written = self.change(**changes)
-        while not written:
-            keep_waiting(_RETRY_SECONDS)
+        while not written and not nobody_asks(_RETRY_SECONDS):
             written = self.retry()
+        return written
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
@@ -101,10 +110,10 @@ class Reporter:
             except EntryTooLargeError as error:
                 LOG.warning("drain %s: the report is too large: %s", drain_id, error)
             except StoreError as error:
-                LOG.warning("drain %s: the report could not be written yet: %s", drain_id, error)
+                self._warn(error)
                 return False
             else:
-                self._unwritten = False
+                self._unwritten, self._warned = False, ""
                 return True
         return self._make_room() and self._write()
 
@@ -118,9 +127,15 @@ class Reporter:
                 LOG.warning("drain %s: the reports of ended drains make room for its report: %s", self._report.drain_id, ", ".join(over))
                 self._channel.reports.write(dict.fromkeys(over))
         except StoreError as error:
-            LOG.warning("drain %s: the report could not be written yet: %s", self._report.drain_id, error)
+            self._warn(error)
             return False
         return bool(over)
+
+    def _warn(self, error: StoreError) -> None:
+        """Say once what the store says again and again."""
+        if self._warned != str(error):
+            self._warned = str(error)
+            LOG.warning("drain %s: the report could not be written yet, and is tried again: %s", self._report.drain_id, error)
 
 
 def _drained_at(report: DrainReport, now: datetime) -> datetime | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
 from pyspark.errors import StreamingQueryException
@@ -216,7 +215,7 @@ class Drain:
         self._wait_until_nothing_runs()
         self._report_executors(finished)
         message = "; ".join((_summary(finished), *remarks))
-        self._reporter.change_surely(time.sleep, state=DrainState.DRAINED, reason="Drained", message=message)
+        self._reporter.change_surely(self.request.wait_until_gone, state=DrainState.DRAINED, reason="Drained", message=message)
         reached("drained")
         if self._before is None:
             LOG.warning(
@@ -231,7 +230,7 @@ class Drain:
         committed = before.run()
         self._committed = committed  # from here on there is no return
         self._reporter.change_surely(
-            time.sleep,
+            self.request.wait_with_spark,
             state=DrainState.COMMITTING,
             reason="",
             message="past the point of no return",
@@ -279,9 +278,11 @@ class Drain:
 
     def _report_end(self, ended: DrainEndedError) -> None:
         LOG.info("drain %s: %s (%s): %s", self.drain_id, ended.state, ended.reason, ended)
-        self._reporter.change_surely(
-            self._wait_unless_gone, state=ended.state, reason=ended.reason, message=str(ended), withdrawal=ended.withdrawal
+        told = self._reporter.change_surely(
+            self._gone_or_stopped, state=ended.state, reason=ended.reason, message=str(ended), withdrawal=ended.withdrawal
         )
+        if not told:
+            LOG.info("drain %s: ended without an answer, its notification is gone", self.drain_id)
 
     def _survive(self, error: Exception) -> None:
         """A defect must not harm the pipeline: before the point of no return it runs on, beyond it the driver waits to be looked at."""
@@ -298,13 +299,11 @@ class Drain:
             why = str(stopped)
         self._give_up(f"{why}; {message}", error)
 
-    def _wait_unless_gone(self, seconds: float) -> None:
+    def _gone_or_stopped(self, seconds: float) -> bool:
         try:
-            gone = self.request.wait_until_gone(seconds)
-        except SparkStoppedError as error:
-            raise SystemExit from error
-        if gone:
-            raise SystemExit
+            return self.request.wait_until_gone(seconds)
+        except SparkStoppedError:
+            return True
 
 
 def _summary(finished: Finished) -> str:

@@ -130,8 +130,6 @@ class Agent:
     def _run(self, drain: Drain) -> None:
         try:
             drain.run()
-        except SystemExit:
-            LOG.info("drain %s: ended without an answer, its notification is gone", drain.drain_id)
         except Exception:
             LOG.exception("drain %s: ended by an unexpected error", drain.drain_id)
             time.sleep(_RETRY_SECONDS)

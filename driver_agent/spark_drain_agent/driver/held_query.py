@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_drain_agent.agent_thread import in_callback, in_drains_callback
+from spark_drain_agent.agent_thread import callback_call, in_callback, in_drains_callback
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.user_code.batch_marks import UnknownBatchError, is_drain_pane
@@ -18,7 +18,7 @@ __all__ = ["HeldQuery", "HeldQueryError"]
 
 _LOOK_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0
-"""How long a function that a drain waits for may go on asking for the end of a query that does not end before it."""
+"""How long a function that a drain waits for may, in one call, go on asking a query that neither reads nor ends before the drain does."""
 
 
 class HeldQueryError(RuntimeError):
@@ -68,7 +68,8 @@ class HeldQuery(StreamingQuery):
         self._over = over
         self._failure = failure
         self._stopped = False
-        self._first_asked: float | None = None
+        self._asking: object | None = None
+        self._first_asked = monotonic()
         self.awaited_by_flush = _drain_waits_for_caller()
         """Whether a function has started it that the drain waits for."""
         self._run_id = str(uuid.uuid4())
@@ -132,17 +133,19 @@ class HeldQuery(StreamingQuery):
     @property
     def status(self) -> dict[str, Any]:
         """Say what is going on, in the shape of Spark's status."""
+        self._refuse_endless_polling()
         return {"message": "Held by spark-drain", "isDataAvailable": False, "isTriggerActive": False}
 
     @property
     def recentProgress(self) -> list[Any]:  # noqa: N802  # pyspark's name
         """No progress."""
+        self._refuse_endless_polling()
         return []
 
     @property
     def lastProgress(self) -> None:  # noqa: N802  # pyspark's name
         """No progress."""
-        return
+        self._refuse_endless_polling()
 
     def processAllAvailable(self) -> None:  # noqa: N802  # pyspark's name
         """Wait until the drain lets the driver go; only where the drain does not wait for the caller."""
@@ -152,7 +155,9 @@ class HeldQuery(StreamingQuery):
     def _refuse_endless_polling(self) -> None:
         if not _drain_waits_for_caller():
             return
-        self._first_asked = self._first_asked if self._first_asked is not None else monotonic()
+        call = callback_call()
+        if call is not self._asking:
+            self._asking, self._first_asked = call, monotonic()
         if monotonic() - self._first_asked > _PATIENCE_SECONDS:
             self._refuse_endless_wait()
 
@@ -173,4 +178,6 @@ class HeldQuery(StreamingQuery):
 
     def exception(self) -> StreamingQueryException | None:
         """Return what the drain failed with; None while it lasts, and where it was not given up."""
+        if self.awaited_by_flush:
+            self._refuse_endless_polling()
         return None if self.waits else self._failure()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -39,8 +40,11 @@ from spark_drain_agent.spark_internals.state_stores import (
 
 __all__ = ["prepare_first_start"]
 
-_WITHOUT_IDS = frozenset(["console", "kafka", "memory", "noop"])
-"""Sinks that take a batch again when it is repeated."""
+_WITHOUT_MEMORY = frozenset(["console", "memory", "noop"])
+"""Sinks that know of nothing once the application has ended."""
+_WITHOUT_IDS = "kafka"
+"""The sink that takes a batch again when it is repeated."""
+_FOLDER = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 _MERGED_EVERY = "spark.sql.streaming.fileSink.log.compactInterval"
 _QUIET_SECONDS = 0.5
 _LOOK_SECONDS = 0.5
@@ -99,7 +103,7 @@ def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journa
     sink = _sink(tracked, folder)
     try:
         if files.is_file(f"offsets/{first}"):
-            refuse_taken_elsewhere(journal, first, sink, partial(_has_taken, files))
+            refuse_taken_elsewhere(files, journal, first, sink, partial(_has_taken, files, sink))
         _prepare_sink_log(tracked, files, folder, first)
     except (OtherVersionError, SinkLogError) as error:
         raise EmptyStateError(f"{tracked.label} cannot go on with batch {first}, as drain {journal.drain_id} left it: {error}") from error
@@ -109,7 +113,9 @@ def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journa
 
 def _sink(tracked: TrackedQuery, folder: str | None) -> str:
     """Return what the query writes to, see `Journal.begun_sink`."""
-    return folder or tracked.captured.source.lower()
+    captured = tracked.captured
+    where = captured.table or captured.path or captured.option("path") or captured.option("topic")
+    return folder or " to ".join(filter(None, (captured.source.lower(), where)))
 
 
 def _prepare_sink_log(tracked: TrackedQuery, files: CheckpointFiles, folder: str | None, first: int) -> None:
@@ -164,20 +170,12 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
         return empty_store(internals, confs, folder)
 
     folder, first = tracked.next_sink_folder(), journal.first_batch_id
+    sink = _sink(tracked, folder)
     confs = partial(pinned_confs, internals)
     interrupted = interrupted_version(journal)
     same = interrupted != "" and internals.session_conf(SAME_VERSION_CONF) == interrupted
-    version = NextVersion(
-        tracked.fingerprint,
-        tracked.watermarks(),
-        running,
-        confs,
-        stores,
-        make_empty,
-        _sink(tracked, folder),
-        partial(_has_taken, files),
-        same,
-    )
+    taken = partial(_has_taken, files, sink)
+    version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, sink, taken, same)
     try:
         _prepare_sink_log(tracked, files, folder, first)
         begin_generation(files, journal, version)
@@ -189,11 +187,15 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
         ) from error
 
 
-def _has_taken(files: CheckpointFiles, sink: str, batch_id: int) -> bool | None:
-    """Return whether a sink, see `Journal.begun_sink`, has a batch; None where only the sink knows."""
-    if "/" in sink:
+def _has_taken(files: CheckpointFiles, own: str, sink: str, batch_id: int) -> bool | None:
+    """Return whether a sink, see `Journal.begun_sink`, has a batch that this version's ``own`` one would pass over, or write once more.
+
+    None where only the sink knows.
+    """
+    if _FOLDER.match(sink):
         return batch_id in logged_batches(files.elsewhere(sink))
-    return False if sink in _WITHOUT_IDS else None
+    kind = sink.partition(" ")[0]
+    return False if kind in _WITHOUT_MEMORY or (kind == _WITHOUT_IDS and sink == own) else None
 
 
 def _let_uploads_end(tracked: TrackedQuery, files: CheckpointFiles, ended: float) -> None:

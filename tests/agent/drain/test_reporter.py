@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -87,26 +88,25 @@ def test_a_sure_change_waits_for_the_store() -> None:
     reports.away = True
     waits = []
 
-    def wait(seconds: float) -> None:
+    def wait(seconds: float) -> bool:
         waits.append(seconds)
         reports.away = len(waits) < 3
+        return False
 
-    reporter.change_surely(wait, state=DrainState.DRAINED)
+    assert reporter.change_surely(wait, state=DrainState.DRAINED)
     assert stored(channel).state is DrainState.DRAINED
     assert len(waits) == 3
     assert all(seconds > 0 for seconds in waits)
 
 
-def test_a_sure_change_can_be_given_up() -> None:
+def test_a_sure_change_ends_where_nobody_asks_any_more(caplog: pytest.LogCaptureFixture) -> None:
     channel, _, reports = fickle_channel()
     reports.away = True
-
-    def give_up(seconds: float) -> None:
-        raise SystemExit
-
-    with pytest.raises(SystemExit):
-        Reporter(channel, ME, "u", None).change_surely(give_up, state=DrainState.WITHDRAWN)
-    assert reports.refused == 1
+    answers = iter([False, False, True])
+    with caplog.at_level(logging.WARNING):
+        assert not Reporter(channel, ME, "u", None).change_surely(lambda _: next(answers), state=DrainState.WITHDRAWN)
+    assert reports.refused == 3
+    assert caplog.text.count("could not be written yet, and is tried again") == 1, "what is the same is said once"
 
 
 def large(queries: int, offsets: int, warnings: int = 0) -> tuple[QueryReport, ...]:
@@ -184,8 +184,9 @@ def test_a_full_store_is_waited_for() -> None:
     reports.write({"drain-v1.read": report.to_json()})
     requests.write({"drain-v1.read": "{}"})
 
-    def wait(seconds: float) -> None:
+    def wait(seconds: float) -> bool:
         reports.write({"drain-v1.read": None})
+        return False
 
     Reporter(channel, ME, "u", None).change_surely(wait, state=DrainState.DRAINED)
     assert stored(channel).state is DrainState.DRAINED

@@ -290,6 +290,14 @@ def test_a_drained_application_that_restarts_is_held_until_it_is_let_go(world: W
         drain.update(None)
 
 
+def test_a_drained_application_is_let_go_while_its_report_cannot_be_written(world: World) -> None:
+    world.reports.away = True
+    with world.run(inherited=INHERITED) as drain:
+        soon(lambda: world.reports.refused > 3)
+        assert world.agent.gate.phase is Phase.HELD
+        drain.update(None)
+
+
 def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) -> None:
     with world.run(inherited=INHERITED) as drain:
         world.reaches(DrainState.DRAINED)

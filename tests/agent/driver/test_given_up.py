@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.drain import after_commit
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError
+from spark_drain_store import StoreUnavailableError
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
@@ -31,6 +32,28 @@ def start_in(warm: Warm, base: Path, name: str, *keys: Column, bounded: bool = F
     query = (writer.trigger(availableNow=True) if bounded else writer).start()
     query.processAllAvailable()
     return query
+
+
+def test_a_drain_whose_reports_cannot_be_written_goes_on_once_its_request_is_removed(
+    warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Past its point of no return it waits until the next run would know of it; without the request there is nothing to know."""
+    feed, reports, refused = Feed(tmp_path / "input"), warm.agent.channel.reports, []
+    feed.add(3)
+    query, write = start_in(warm, tmp_path, "orders"), reports.write
+
+    def full(changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
+        if "Committing" in str(changes):
+            refused.append(changes)
+            raise StoreUnavailableError("no space left on device")
+        return write(changes, if_version=if_version)
+
+    monkeypatch.setattr(reports, "write", full)
+    with warm.requested():
+        eventually(lambda: len(refused) > 2, "the report to be tried again")
+        assert query.isActive
+    assert not query.isActive
+    assert ids_in(tmp_path / "out/orders") == exactly(feed.ids)
 
 
 @pytest.mark.parametrize("way", ["Auto", "WorkCopy"])

@@ -72,7 +72,7 @@ def test_a_function_that_the_drain_may_wait_for_does_not_wait_for_it(gate: Gate,
         getattr(query, wait)()
 
 
-@pytest.mark.parametrize("how", ["isActive", "awaitTermination", "a long awaitTermination", "active"])
+@pytest.mark.parametrize("how", ["isActive", "awaitTermination", "a long awaitTermination", "active", "lastProgress", "status"])
 def test_a_function_that_the_drain_waits_for_does_not_ask_for_its_end_again_and_again(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -82,6 +82,9 @@ def test_a_function_that_the_drain_waits_for_does_not_ask_for_its_end_again_and_
         query = HeldQuery("orders", gate, never)
 
     def ended() -> bool:
+        if how in {"lastProgress", "status"}:
+            getattr(query, how)
+            return gate.phase is Phase.OPEN
         if how == "active":
             return not query.is_listed
         return not query.isActive if how == "isActive" else bool(query.awaitTermination(60 if how.startswith("a long") else 0.05))
@@ -98,6 +101,16 @@ def test_a_function_that_the_drain_waits_for_does_not_ask_for_its_end_again_and_
     gate.turn(Phase.OPEN)
     with as_callback():
         assert ended()
+
+
+def test_each_call_of_such_a_function_may_look_at_it(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flush calls it again where its sink has failed."""
+    monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", 0.05)
+    query = HeldQuery("orders", gate, never)
+    for _ in range(3):
+        with as_callback():
+            assert query.isActive
+        time.sleep(0.1)
 
 
 def test_one_that_another_started_is_listed_for_as_long_as_somebody_looks(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from spark_drain_agent.checkpoint.files import CheckpointFiles
@@ -88,3 +88,38 @@ def test_the_lease_ends_where_no_thread_can_keep_it(tmp_path: Path, monkeypatch:
     with pytest.raises(RuntimeError, match="can't start new thread"):
         first_start.prepare_first_start(cast(TrackedQuery, tracked), cast(Journal, None), lambda: True, None)
     assert lease.ends == ["released"]
+
+
+@pytest.mark.parametrize(
+    ("sink", "own", "taken"),
+    [
+        ("file:/out", "file:/out", True),
+        ("file:/out", "delta to /table", True),
+        ("file:/empty", "file:/out", False),
+        ("console", "file:/out", False),
+        ("noop", "noop", False),
+        ("kafka to events", "kafka to events", False),
+        ("kafka to events", "file:/out", None),
+        ("delta to file:/table", "delta to file:/table", None),
+        ("foreachbatch", "file:/out", None),
+    ],
+)
+def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sink: str, own: str, taken: bool | None) -> None:
+    monkeypatch.setattr(first_start, "logged_batches", lambda folder: [7] if folder.root == "/out" else [])
+    assert first_start._has_taken(files_in(tmp_path), own, sink, 7) is taken
+
+
+@pytest.mark.parametrize(
+    ("folder", "writer", "sink"),
+    [
+        ("file:/out", {"source": "parquet", "path": "/out"}, "file:/out"),
+        (None, {"source": "parquet", "table": "events"}, "parquet to events"),
+        ("", {"source": "Delta", "path": "/table"}, "delta to /table"),
+        ("", {"source": "kafka", "options": {"topic": "events"}}, "kafka to events"),
+        ("", {"source": "foreachBatch"}, "foreachbatch"),
+    ],
+)
+def test_what_a_query_writes_to(folder: str | None, writer: dict[str, Any], sink: str) -> None:
+    options = writer.pop("options", {})
+    captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, **writer})
+    assert first_start._sink(cast(TrackedQuery, SimpleNamespace(captured=captured)), folder) == sink
