@@ -193,7 +193,7 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     bounded = facts.trigger in BOUNDED_TRIGGERS
     _check_shape(options, facts, bounded)
     if options.mode == "Stop":
-        return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=())
+        return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=_next_sink(facts))
     if facts.limits.obstacle:
         raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has {facts.limits.obstacle}, or use mode 'Stop'")
     operators = tuple(OperatorReport(name=operator.name, disposition=_disposition(operator, facts)) for operator in facts.operators)
@@ -254,7 +254,8 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
             "asyncProgressTrackingEnabled to 'false' to drain it",
         )
     if options.mode != "Stop" and unflushable:
-        way_out = "use mode 'Stop'" if facts.checkpoint_location is not None else "stop the application directly"
+        next_sink = "" if facts.output_mode == "Complete" else ", and another sink in the next version"
+        way_out = f"use mode 'Stop'{next_sink}" if facts.checkpoint_location is not None else "stop the application directly"
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
             f"{facts.label} writes to the {facts.sink} sink, which Spark cannot restart to flush it: {way_out}",
@@ -356,8 +357,17 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
     return "" if release in _EMPTY_STATE_TESTED else f"an empty state has not been tested with Spark {facts.spark_version}"
 
 
+def _next_sink(facts: QueryFacts) -> tuple[str, ...]:
+    if facts.sink not in _UNRECOVERABLE_SINKS or facts.output_mode == "Complete" or facts.checkpoint_location is None:
+        return ()
+    return (
+        f"{facts.label} writes to the {facts.sink} sink, which Spark starts again from a checkpoint in complete mode only: the next version "
+        "goes on from there with another sink",
+    )
+
+
 def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ...]:
-    found = []
+    found = [*_next_sink(facts)]
     if policy == "Reseed" and restart:
         memory = "" if facts.ids_may_start_again else "; what it has seen under an id must not make it pass over the next version's rows"
         found.append(

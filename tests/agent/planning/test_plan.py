@@ -275,8 +275,8 @@ def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
         (DrainOptions(), replace(FACTS, trigger="ContinuousTrigger"), "UnsupportedQuery", "ContinuousTrigger"),
         (DrainOptions(mode="Stop"), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "restart it with another trigger"),
         (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "asyncProgressTrackingEnabled to 'false'"),
-        (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
-        (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop'"),
+        (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop', and another sink in the next version"),
+        (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory", output_mode="Complete"), "UnsupportedQuery", "use mode 'Stop'"),
         (DrainOptions(checkpoint_policy="Keep"), replace(FACTS, checkpoint_location=None, sink="memory"), "UnsupportedQuery", "directly"),
         (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
         (DrainOptions(), replace(FACTS, output_mode="Complete"), "StateWouldBeLost", "use mode 'Stop' to keep it"),
@@ -339,3 +339,12 @@ def test_fingerprint_takes_each_word_as_it_is(first: str, second: str) -> None:
     """Also the owner's word for the version, such as an image with its digest."""
     assert fingerprint(first, "4.2.0") == fingerprint(first, "4.2.0") != fingerprint(second, "4.2.0")
     assert fingerprint(first, "4.2.0") != fingerprint(first, "4.1.0")
+
+
+@pytest.mark.parametrize("mode", ["Drain", "Stop"])
+@pytest.mark.parametrize(
+    ("sink", "output_mode", "told"), [("memory", "Append", True), ("memory", "Complete", False), ("noop", "Append", False)]
+)
+def test_that_the_memory_sink_cannot_start_again_is_told(mode: str, sink: str, output_mode: str, told: bool) -> None:
+    plan = plan_query(DrainOptions(mode=mode), replace(FACTS, sink=sink, output_mode=output_mode, operators=[]))
+    assert any("with another sink" in warning for warning in plan.warnings) is told
