@@ -361,8 +361,8 @@ def _next_sink(facts: QueryFacts) -> tuple[str, ...]:
     if facts.sink not in _UNRECOVERABLE_SINKS or facts.output_mode == "Complete" or facts.checkpoint_location is None:
         return ()
     return (
-        f"{facts.label} writes to the {facts.sink} sink, which Spark starts again from a checkpoint in complete mode only: the next version "
-        "goes on from there with another sink",
+        f"{facts.label} writes to the {facts.sink} sink, which Spark starts again from a checkpoint in complete mode only: the next "
+        "version goes on from there with another sink",
     )
 
 
