@@ -97,7 +97,7 @@ class BeforeCommit:
         DrainEndedError
             It was rejected, withdrawn, or could not be done; every query runs on as if nothing had happened.
         """
-        self._reporter.change(state=DrainState.ACKNOWLEDGED, reason="", message="")
+        self._reporter.change_surely(self._wait_for_reports, state=DrainState.ACKNOWLEDGED, reason="", message="")
         options = self._request.options()
         self._check_confs()
         caught_up = False
@@ -116,7 +116,12 @@ class BeforeCommit:
             except StoreAwayError:
                 # The pipeline must not stand still because the API server does: read on, and try again when it is back.
                 LOG.warning("drain %s: the metadata store is away; the queries read on until it is back", self._request.drain_id)
-                wait_for_store(self._host.channel, self._request)
+                wait_for_store(self._host.channel, self._request, self._reporter)
+
+    def _wait_for_reports(self, seconds: float) -> bool:
+        """Wait where nothing is touched: a drain of which nobody can be told is not begun."""
+        self._pause(seconds)
+        return False
 
     def _check_confs(self) -> None:
         try:
@@ -255,7 +260,7 @@ class BeforeCommit:
                     with self._reporter.timed("callbacks"):
                         called_back = call_back("before", self._for_callbacks(planned), self._keep_waiting)
                 executors = dict(self._host.internals.executors())
-                look_again(self._host.channel, self._request, self._keep_waiting)
+                look_again(self._host.channel, self._request, self._reporter, self._keep_waiting)
                 self._look_again_for_unseen(options)
                 if no_thread_starts():
                     raise DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_SESSION, NO_THREAD_STARTS)
