@@ -154,7 +154,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         files.delete("state")
     reached("late-state-cleared")
     # Before the state is there: a start without the agent runs some tasks on a part of it, and is no other version for that.
-    write_journal(files, replace(journal, begun_by=begun.digest, begun_sink=version.sink))
+    write_journal(files, replace(journal, begun_by=journal.begun_by if goes_on else begun.digest, begun_sink=version.sink))
     if begun.stores:
         confs = begun.confs
         _make(files, begun.stores, first, lambda folder: version.make_empty(confs, folder))

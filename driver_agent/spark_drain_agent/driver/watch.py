@@ -18,6 +18,7 @@ _WATCH_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _FIRST_LOOK_SECONDS = 10.0
 _OUTAGE_SECONDS = 60.0
+_AWAY = "the metadata store does not answer; drains will be seen when it does: %s"
 
 
 class Watch:
@@ -49,8 +50,8 @@ class Watch:
         A store that does not answer delays a drain, not the pipeline: after a few seconds the application goes on.
         """
         looked = threading.Event()
-        if self._start(looked):
-            looked.wait()
+        if self._start(looked) and not looked.wait(_FIRST_LOOK_SECONDS):
+            LOG.warning(_AWAY, f"no answer within {_FIRST_LOOK_SECONDS:g} s")
 
     def go_on(self) -> None:
         """Begin where there was no thread for it before."""
@@ -92,7 +93,7 @@ class Watch:
                 self._consider(snapshot)
             except StoreError as error:
                 if monotonic() > give_up:
-                    LOG.warning("the metadata store does not answer; drains will be seen when it does: %s", error)
+                    LOG.warning(_AWAY, error)
                     break
                 self._stopped.wait(_RETRY_SECONDS / 4)
             except Exception:  # a defect of the agent is not one of the application

@@ -181,6 +181,17 @@ def journal_in(found: Checkpoint) -> Journal:
     return journal
 
 
+def test_the_owners_word_counts_for_each_start_until_the_batch_is_committed(tmp_path: Path) -> None:
+    """A driver that is killed again is started again with the same confs, and has another plan each time."""
+    found = seeded(tmp_path, 9)
+    begin_generation(found.files, DONE, version(found.files, AGGREGATION))
+    found.write_offsets(9, found.offsets(8))
+    named = journal_in(found).begun_by
+    for fingerprint in ("v3", "v4"):
+        begin_generation(found.files, journal_in(found), version(found.files, AGGREGATION, fingerprint=fingerprint, same=True))
+        assert journal_in(found).begun_by == named
+
+
 def test_a_second_start_leaves_the_state_of_the_first_one_alone(tmp_path: Path) -> None:
     """Its first batch is running: what its tasks have written would be gone, and the commit of the batch there."""
     found = seeded(tmp_path, 9)

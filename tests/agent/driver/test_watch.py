@@ -77,6 +77,29 @@ def test_an_outage_of_the_store_is_told_once(monkeypatch: pytest.MonkeyPatch, ca
         watching.close()
 
 
+def test_a_store_that_keeps_silent_delays_the_program_for_a_few_seconds(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as a server that takes the connection and says nothing: the look is still under way."""
+    monkeypatch.setattr(watch, "_FIRST_LOOK_SECONDS", 0.2)
+    channel, silent, seen = Channel.in_memory(), threading.Event(), []
+
+    def consider(requests: Snapshot) -> None:
+        silent.wait(60)
+        seen.append([*requests.entries])
+
+    watching = Watch(channel, {"drain-v1": consider})
+    try:
+        watching.begin()
+        assert not seen
+        assert "does not answer; drains will be seen when it does" in caplog.text
+        silent.set()
+        channel.requests.write({"mine": "{}"})
+        eventually(lambda: seen and seen[-1] == ["mine"], what="the request is seen", seconds=10)
+    finally:
+        watching.close()
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
 def test_what_a_signal_handler_raises_in_the_first_look_is_the_callers_and_later_looks_go_on(error: type[BaseException]) -> None:
     """Such as Ctrl-C in a notebook, while the store is away."""
