@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -121,7 +122,8 @@ def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format:
     try:
         DataFrame(empty, internals.session).write.format(data_format).save(trial.toString())
     except JavaError as error:
-        return in_words(error)
+        other = ": use a format that takes such columns, such as 'parquet' or 'json'" if isinstance(error, AnalysisException) else ""
+        return f"{in_words(error)}{other}"
     finally:
         trial.getFileSystem(internals.hadoop_conf()).delete(trial, True)
     return ""

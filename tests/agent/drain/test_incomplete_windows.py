@@ -174,6 +174,7 @@ def test_a_format_that_refuses_the_columns_together_is_refused_too(warm: Warm, b
     reason, message = warm.refused(**side_output(base, "refused", "text"))
     assert reason == "UnsupportedOption"
     assert "'text' does not work for query 'texts': Text data source supports only a single column, and you have 2 columns" in message
+    assert "use a format that takes such columns, such as 'parquet' or 'json'" in message
     assert query.isActive
     assert not list((base / "allowed").glob("refused*"))
 
