@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
+import pytest
 from spark_drain_store import Channel, Snapshot, StoreUnavailableError
 from spark_drain_store.memory import MemoryStore
 
@@ -36,3 +38,20 @@ def fickle_channel() -> tuple[Channel, FickleStore, FickleStore]:
     """Return a channel and its two stores, requests first."""
     requests, reports = FickleStore(), FickleStore()
     return Channel.over(requests, reports), requests, reports
+
+
+@contextmanager
+def refused(channel: Channel, word: str) -> Iterator[list[Mapping[str, str | None]]]:
+    """Let a store take no report with a word in it within this block; returns those that it has refused."""
+    reports, found = channel.reports, list[Mapping[str, str | None]]()
+    write = reports.write
+
+    def full(changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
+        if word in str(changes):
+            found.append(changes)
+            raise StoreUnavailableError("no space left on device")
+        return write(changes, if_version=if_version)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reports, "write", full)
+        yield found

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from spark_drain_agent.drain import last_look
-from spark_drain_store import StoreUnavailableError
 
 from tests.agent.driver.streams import in_thread, start
 from tests.agent.harness import Feed, eventually, exactly, ids_in
+from tests.agent.stores import refused
 from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
-
-
-@contextmanager
-def refused(warm: Warm, word: str) -> Iterator[list[Mapping[str, str | None]]]:
-    """Let the store take no report with a word in it within this block; returns those that it has refused."""
-    reports, found = warm.agent.channel.reports, list[Mapping[str, str | None]]()
-    write = reports.write
-
-    def full(changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
-        if word in str(changes):
-            found.append(changes)
-            raise StoreUnavailableError("no space left on device")
-        return write(changes, if_version=if_version)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reports, "write", full)
-        yield found
 
 
 @pytest.mark.parametrize("word", ["Acknowledged", "Stopping"])
@@ -43,7 +24,7 @@ def test_the_queries_read_on_and_removing_the_request_ends_it(
     feed.add(2)
     query = start(warm.session, tmp_path, "orders")
     query.processAllAvailable()
-    with refused(warm, word) as found, warm.requested():
+    with refused(warm.agent.channel, word) as found, warm.requested():
         eventually(lambda: len(found) > 2, "the report to be tried again")
         feed.add(2)
         eventually(lambda: ids_in(tmp_path / "out/orders") == exactly(feed.ids), "the query to read on")
@@ -61,7 +42,7 @@ def test_it_is_drained_once_reports_can_be_written(warm: Warm, tmp_path: Path, m
     query = start(warm.session, tmp_path, "orders")
     query.processAllAvailable()
     with warm.requested() as asked:
-        with refused(warm, word) as found:
+        with refused(warm.agent.channel, word) as found:
             eventually(lambda: len(found) > 2, "the report to be tried again")
         warm.drains.reaches(asked, "Drained")
     assert not query.isActive

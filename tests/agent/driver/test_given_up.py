@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.drain import after_commit
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError
-from spark_drain_store import StoreUnavailableError
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
+from tests.agent.stores import refused
 from tests.agent.warm import Warm
 from tests.support.own_jvm import session_confs
 
@@ -34,23 +34,13 @@ def start_in(warm: Warm, base: Path, name: str, *keys: Column, bounded: bool = F
     return query
 
 
-def test_a_drain_whose_reports_cannot_be_written_goes_on_once_its_request_is_removed(
-    warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drain_whose_reports_cannot_be_written_goes_on_once_its_request_is_removed(warm: Warm, tmp_path: Path) -> None:
     """Past its point of no return it waits until the next run would know of it; without the request there is nothing to know."""
-    feed, reports, refused = Feed(tmp_path / "input"), warm.agent.channel.reports, []
+    feed = Feed(tmp_path / "input")
     feed.add(3)
-    query, write = start_in(warm, tmp_path, "orders"), reports.write
-
-    def full(changes: Mapping[str, str | None], *, if_version: str | None = None) -> str:
-        if "Committing" in str(changes):
-            refused.append(changes)
-            raise StoreUnavailableError("no space left on device")
-        return write(changes, if_version=if_version)
-
-    monkeypatch.setattr(reports, "write", full)
-    with warm.requested():
-        eventually(lambda: len(refused) > 2, "the report to be tried again")
+    query = start_in(warm, tmp_path, "orders")
+    with refused(warm.agent.channel, "Committing") as found, warm.requested():
+        eventually(lambda: len(found) > 2, "the report to be tried again")
         assert query.isActive
     assert not query.isActive
     assert ids_in(tmp_path / "out/orders") == exactly(feed.ids)
