@@ -96,30 +96,68 @@ def test_the_next_version_writes_files_to_another_folder(
     assert found == 4 * 3
 
 
+def once(events: Input) -> DataFrame:
+    return events.stream("0 seconds").select("id", "at").dropDuplicatesWithinWatermark(["id"])
+
+
+def to_json(app: Application, events: Input, folder: Path) -> StreamingQuery:
+    return app.launch(once(events).writeStream.format("json").option("path", str(folder)).option("checkpointLocation", f"{app.base}/q"))
+
+
+def interrupted_in(app: Application, first: int) -> None:
+    """Leave the checkpoint as if the driver had been killed in its first batch after the drain."""
+    for left in (f"commits/*{first}*", f"commits/*{first + 1}*", f"offsets/*{first + 1}*"):
+        for path in Path(app.base, "q").glob(left):
+            path.unlink()
+
+
+def drained(app: Application) -> int:
+    """Drain a version that has read everything, and return the id of the next batch."""
+    app.drain(checkpoint__policy="Continue", stateLossPolicy="Accept")
+    app.close()
+    return 1 + max(int(path.name) for path in Path(app.base, "q/commits").glob("[0-9]*"))
+
+
 def test_a_batch_that_the_sink_of_an_interrupted_version_has_taken_is_not_written_to_another_folder(
     application: Callable[[], Application], spark: SparkSession, tmp_path: Path
 ) -> None:
     events = Input(spark, tmp_path / "events")
 
-    def launch(app: Application, folder: str) -> StreamingQuery:
-        writer = events.stream("0 seconds").select("id", "at").dropDuplicatesWithinWatermark(["id"]).writeStream.format("json")
-        return app.launch(writer.option("path", f"{tmp_path}/{folder}").option("checkpointLocation", f"{app.base}/q"))
-
-    for start, folder in ((0, "first"), (100, "second")):
-        events.add([Event(start + number, "a", start + number) for number in range(4)])
-        app = application()
-        read_all(launch(app, folder))
-        if folder == "first":
-            app.drain(checkpoint__policy="Continue", stateLossPolicy="Accept")
-            first = 1 + max(int(path.name) for path in Path(app.base, "q/commits").glob("[0-9]*"))
-        app.close()
-    for left in (f"commits/*{first}*", f"commits/*{first + 1}*", f"offsets/*{first + 1}*"):  # as if it had been killed in its first batch
-        for path in Path(app.base, "q").glob(left):
-            path.unlink()
+    events.add([Event(number, "a", number) for number in range(4)])
+    app = application()
+    read_all(to_json(app, events, tmp_path / "first"))
+    first = drained(app)
+    events.add([Event(number, "a", number) for number in range(100, 104)])
+    app = application()
+    read_all(to_json(app, events, tmp_path / "second"))
+    app.close()
+    interrupted_in(app, first)
     (tmp_path / f"second/_spark_metadata/{first + 1}").unlink()
     app = application()
     with pytest.raises(EmptyStateError, match=rf"had taken batch {first}, which this one would write once more"):
-        launch(app, "third")
-    read_all(launch(app, "second"))
+        to_json(app, events, tmp_path / "third")
+    read_all(to_json(app, events, tmp_path / "second"))
     found = [row.id for folder in ("first", "second") for row in spark.read.json(f"{tmp_path}/{folder}").collect()]
     assert sorted(found) == [0, 1, 2, 3, 100, 101, 102, 103]
+
+
+def test_the_entry_of_a_batch_that_another_sink_may_have_taken_can_be_removed(
+    application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    """By its owner, who sees that it has not, and knows nothing of the checksum that Hadoop keeps beside it."""
+    events = Input(spark, tmp_path / "events")
+    events.add([Event(number, "a", number) for number in range(4)])
+    app = application()
+    read_all(to_json(app, events, tmp_path / "out"))
+    first = drained(app)
+    events.add([Event(number, "a", number) for number in range(100, 104)])
+    app = application()
+    read_all(app.start(once(events), Batches()))
+    app.close()
+    interrupted_in(app, first)
+    app = application()
+    with pytest.raises(EmptyStateError, match=rf"its sink, foreachbatch, may have taken, .*remove .*/offsets/{first} and start again"):
+        to_json(app, events, tmp_path / "out")
+    Path(app.base, f"q/offsets/{first}").unlink()
+    read_all(to_json(app, events, tmp_path / "out"))
+    assert sorted(row.id for row in spark.read.json(f"{tmp_path}/out").collect()) == [0, 1, 2, 3, 100, 101, 102, 103]

@@ -17,8 +17,9 @@ from spark_drain_agent.user_code.batch_marks import UnknownBatchError, is_drain_
 __all__ = ["HeldQuery", "HeldQueryError"]
 
 _LOOK_SECONDS = 0.5
-_PATIENCE_SECONDS = 10.0
-"""How long a function that a drain waits for may, in one call, go on asking a query that neither reads nor ends before the drain does."""
+_PATIENCE_SECONDS = 30.0
+_PATIENCE_LOOKS = 20
+"""How long, and how often, a function that a drain waits for may, in one call, look at a query that neither reads nor ends before it."""
 
 
 class HeldQueryError(RuntimeError):
@@ -69,7 +70,7 @@ class HeldQuery(StreamingQuery):
         self._failure = failure
         self._stopped = False
         self._asking: object | None = None
-        self._first_asked = monotonic()
+        self._first_asked, self._looks = monotonic(), 0
         self.awaited_by_flush = _drain_waits_for_caller()
         """Whether a function has started it that the drain waits for."""
         self._run_id = str(uuid.uuid4())
@@ -157,8 +158,9 @@ class HeldQuery(StreamingQuery):
             return
         call = callback_call()
         if call is not self._asking:
-            self._asking, self._first_asked = call, monotonic()
-        if monotonic() - self._first_asked > _PATIENCE_SECONDS:
+            self._asking, self._first_asked, self._looks = call, monotonic(), 0
+        self._looks += 1
+        if self._looks > _PATIENCE_LOOKS and monotonic() - self._first_asked > _PATIENCE_SECONDS:
             self._refuse_endless_wait()
 
     def _refuse_endless_wait(self) -> None:

@@ -104,6 +104,8 @@ def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journa
     try:
         if files.is_file(f"offsets/{first}"):
             refuse_taken_elsewhere(files, journal, first, sink, partial(_has_taken, files, sink))
+        else:
+            files.drop_checksum(f"offsets/{first}")  # where its owner has removed the entry
         _prepare_sink_log(tracked, files, folder, first)
     except (OtherVersionError, SinkLogError) as error:
         raise EmptyStateError(f"{tracked.label} cannot go on with batch {first}, as drain {journal.drain_id} left it: {error}") from error

@@ -78,6 +78,7 @@ def test_a_function_that_the_drain_waits_for_does_not_ask_for_its_end_again_and_
 ) -> None:
     """It may look at it, or wait a while."""
     monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(held_query, "_PATIENCE_LOOKS", 2)
     with as_callback():
         query = HeldQuery("orders", gate, never)
 
@@ -113,6 +114,17 @@ def test_each_call_of_such_a_function_may_look_at_it(gate: Gate, monkeypatch: py
         time.sleep(0.1)
 
 
+def test_a_call_that_takes_long_may_look_at_it_now_and_then(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It logs how a helper stands, writes for a while, and stops it where it is still active."""
+    monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", 0.05)
+    query = HeldQuery("helper", gate, never)
+    with as_callback():
+        for _ in range(10):
+            assert query.status["message"]
+            assert query.isActive
+            time.sleep(0.02)
+
+
 def test_one_that_another_started_is_listed_for_as_long_as_somebody_looks(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_query, "_PATIENCE_SECONDS", -1)
     query = HeldQuery("orders", gate, never)
@@ -131,6 +143,7 @@ def test_a_batch_beside_the_drain_may_look_at_it_each_time(gate: Gate, monkeypat
     assert query.awaitTermination(0.05) is False
     assert query.isActive
     monkeypatch.setattr(held_query, "is_drain_pane", lambda: True)
+    monkeypatch.setattr(held_query, "_PATIENCE_LOOKS", 0)
     with pytest.raises(HeldQueryError):
         assert not query.isActive
 
