@@ -104,7 +104,7 @@ class Watch:
         return ""
 
     def _watch(self, version: str) -> None:
-        outage = _Outage()
+        outage, told = _Outage(), ""
         while not self._stopped.is_set():
             try:
                 snapshot = self._requests.watch(version, _WATCH_SECONDS)
@@ -113,11 +113,14 @@ class Watch:
                 self._consider(snapshot)
                 version = snapshot.version  # what was not considered is seen again
                 outage.ends()
+                told = ""
             except StoreError as error:
                 outage.goes_on(error)
                 self._stopped.wait(_RETRY_SECONDS)
-            except Exception:
-                LOG.exception("the drain monitor met an error and continues")
+            except Exception as error:
+                if told != repr(error):  # once, such as that there are no more threads, which may last
+                    told = repr(error)
+                    LOG.exception("the drain monitor met an error and continues")
                 self._stopped.wait(_RETRY_SECONDS)
 
 

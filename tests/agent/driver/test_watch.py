@@ -50,6 +50,26 @@ def test_a_request_whose_first_look_fails_is_looked_at_again_soon(error: Excepti
         watching.close()
 
 
+def test_an_error_that_lasts_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as a limit of the number of threads, which the application has used up."""
+    monkeypatch.setattr(watch, "_RETRY_SECONDS", 0.05)
+    channel, looks = Channel.in_memory(), []
+
+    def consider(requests: Snapshot) -> None:
+        if requests.entries:
+            looks.append([*requests.entries])
+            raise RuntimeError("can't start new thread")
+
+    watching = Watch(channel, {"drain-v1": consider})
+    watching.begin()
+    try:
+        channel.requests.write({"mine": "{}"})
+        eventually(lambda: len(looks) > 4, what="more looks", seconds=10)
+        assert caplog.text.count("the drain monitor met an error and continues") == 1
+    finally:
+        watching.close()
+
+
 def test_an_outage_of_the_store_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Such as a folder that the driver may not read: nothing else would say why no drain is seen."""
     monkeypatch.setattr(watch, "_OUTAGE_SECONDS", 0.2)
