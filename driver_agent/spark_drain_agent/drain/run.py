@@ -52,6 +52,7 @@ class Drain:
         self._names = _names(decision.notification)
         self._committed: Committed | None = None
         self._executors: ExecutorSummary | None = None
+        self._started_again: list[str] = []
         self.given_up: GivenUp | None = None
         """Why it was given up beyond its point of no return; None until then."""
 
@@ -177,7 +178,7 @@ class Drain:
 
     @property
     def _unfinished(self) -> bool:
-        return self.misses_queries or not all(target.finished for target in self._targets)
+        return self.misses_queries or bool(self._started_again) or not all(target.finished for target in self._targets)
 
     @property
     def _targets(self) -> tuple[CommittedQuery, ...]:
@@ -239,6 +240,10 @@ class Drain:
         reached("committing")
         return committed
 
+    def _was_started_again(self, tracked: TrackedQuery) -> bool:
+        drained = tracked.location is not None and self.query_id_at(tracked.location) is not None
+        return self.forward and drained and tracked.query is not None and not self._host.held.ended(tracked)
+
     def _call_back_after(self, finished: Finished) -> tuple[str, ...]:
         context = DrainContext(drain_id=self.drain_id, run_id=self._host.identity.run_id, mode=self.request.mode, queries=finished.queries)
         with self._reporter.timed("callbacks"):
@@ -250,7 +255,19 @@ class Drain:
         return ()
 
     def _wait_until_nothing_runs(self) -> None:
-        """Call no application drained while a query runs in it, as one that a library in Java has started meanwhile."""
+        """Call no application drained while a query runs in it, as one that a library in Java has started meanwhile.
+
+        Nor a query that was started again before this run knew of the drain: what it has read since is not drained.
+        """
+        self._started_again = [item.label for item in self._host.registry.all() if self._was_started_again(item)]
+        if self._started_again:
+            labels = ", ".join(self._started_again)
+            raise DrainEndedError(
+                DrainState.FAILED,
+                reasons.QUERY_RESTARTED,
+                f"drained; but {labels} started again before this run of the driver could learn of the drain, since the metadata store did "
+                "not answer, and what was read since is not drained: remove the drain's request, and drain once more",
+            )
         while self._names is None and (running := self._host.internals.active_queries()):
             message = f"drained, but for what was started meanwhile: stop {', '.join(running.values())}"
             self._reporter.change(state=DrainState.STALLED, reason=reasons.UNSUPPORTED_QUERY, message=message)

@@ -306,6 +306,24 @@ def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) ->
         drain.update(None)
 
 
+@pytest.mark.parametrize("names", ["", "w"], ids=["the whole application", "a part"])
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_started_again_before_the_drain_was_seen_is_not_called_drained(
+    world: World, monkeypatch: pytest.MonkeyPatch, names: str, ended: bool
+) -> None:
+    """The store did not answer when the driver started; that the query was stopped since takes nothing back."""
+    again = SimpleNamespace(label="query 'w'", location="file:/w", query=object(), run_id="r", ended=ended, internals=world.agent.internals)
+    monkeypatch.setattr(world.agent.registry, "all", lambda: [again])
+    monkeypatch.setattr(world.agent.held, "forget_drained", lambda: None)
+    drained = QueryReport(id="q", name="w", state="Drained", checkpoint_location="file:/w")
+    asked = replace(ASKED, options={"queries": names, "afterDrain": "Keep"} if names else {})
+    with world.run(asked, inherited=replace(INHERITED, queries=(drained,))) as drain:
+        report = world.reaches(DrainState.FAILED)
+    assert report.reason == "QueryRestarted"
+    assert "query 'w' started again before this run of the driver could learn of the drain" in report.message
+    assert drain.given_up is not None, "what it keeps from starting fails, and with it a program that waits for that"
+
+
 def test_a_withdrawal_that_came_between_two_runs_is_answered(world: World) -> None:
     with world.run(replace(ASKED, withdrawn=True), inherited=INHERITED) as drain:
         soon(lambda: (report := world.report()) and report.state is DrainState.DRAINED and report.withdrawal == "TooLate")
