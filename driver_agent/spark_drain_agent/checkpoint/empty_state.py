@@ -131,11 +131,7 @@ def begin_generation(files: CheckpointFiles, journal: Journal, version: NextVers
         raise EmptyStateError(
             "another version is running its first batch there in this driver: stop it, or wait until that batch is committed"
         )
-    without_state = False
-    if planned and not goes_on:
-        versions = set(versions_of(files.below("state")).values())
-        without_state = bool(journal.begun_by) and first not in versions
-        _refuse_taken(files, journal, version, begun.stores, later=max(versions, default=0) > first, unseen=without_state)
+    without_state = planned and _check_interrupted(files, journal, version, begun.stores, goes_on=goes_on)
     if checkpoint.newest_commit != first - 1:
         return  # planning takes a while: another start has committed the first batch meanwhile, and its state stays
     if journal.begun_by and not goes_on:
@@ -178,6 +174,20 @@ def _taken(journal: Journal, version: NextVersion, batch_id: int) -> bool | None
     return True if True in found else None if None in found else False
 
 
+def _check_interrupted(
+    files: CheckpointFiles, journal: Journal, version: NextVersion, stores: Sequence[OperatorStores], *, goes_on: bool
+) -> bool:
+    """Refuse what would lose or double the interrupted first batch; return whether another version without state was interrupted in it."""
+    first = journal.first_batch_id
+    refuse_taken_elsewhere(files, journal, first, version.sink, version.taken)  # whatever the owner says of the version
+    if goes_on:
+        return False
+    versions = set(versions_of(files.below("state")).values())
+    without_state = bool(journal.begun_by) and first not in versions
+    _refuse_taken(files, journal, version, stores, later=max(versions, default=0) > first, unseen=without_state)
+    return without_state
+
+
 def refuse_taken_elsewhere(
     files: CheckpointFiles, journal: Journal, batch_id: int, sink: str, taken: Callable[[str, int], bool | None]
 ) -> None:
@@ -185,19 +195,19 @@ def refuse_taken_elsewhere(
 
     Raises
     ------
-    OtherVersionError
+    EmptyStateError
         It would be written once more.
     """
     found = taken(journal.begun_sink, batch_id) if journal.begun_sink not in ("", sink) else False
     if found:
-        raise OtherVersionError(
-            f"another version was interrupted when its sink, {journal.begun_sink}, had taken batch {batch_id}, which this one would write "
+        raise EmptyStateError(
+            f"an earlier start was interrupted when its sink, {journal.begun_sink}, had taken batch {batch_id}, which this one would write "
             f"once more: {_AGAIN}"
         )
     if found is None:
         entry = files.uri(f"offsets/{batch_id}")
-        raise OtherVersionError(
-            f"another version was interrupted in batch {batch_id}, which its sink, {journal.begun_sink}, may have taken, and which this "
+        raise EmptyStateError(
+            f"an earlier start was interrupted in batch {batch_id}, which its sink, {journal.begun_sink}, may have taken, and which this "
             f"one would write once more: {_AGAIN}; if its sink has not taken it, remove {entry} and start again"
         )
 
@@ -205,13 +215,12 @@ def refuse_taken_elsewhere(
 def _refuse_taken(
     files: CheckpointFiles, journal: Journal, version: NextVersion, stores: Sequence[OperatorStores], *, later: bool, unseen: bool
 ) -> None:
-    """Refuse another version's interrupted batch that another sink has taken, or that the sink has, or may have, where state minds.
+    """Refuse another version's interrupted batch that the sink has taken, or may have, where state minds.
 
     It does where tasks have written state in it (``later``), which exists nowhere else; and to a version with ``stores``, whose state no
     task writes where the sink passes over the batch. Of one without state it is ``unseen`` how far it got.
     """
     first, taken = journal.first_batch_id, _taken(journal, version, journal.first_batch_id)
-    refuse_taken_elsewhere(files, journal, first, version.sink, version.taken)
     if taken and (later or stores):
         raise OtherVersionError(
             f"another version was interrupted when the sink had taken batch {first}, which would be passed over: {_AGAIN}"

@@ -107,7 +107,7 @@ def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journa
         else:
             files.drop_checksum(f"offsets/{first}")  # where its owner has removed the entry
         _prepare_sink_log(tracked, files, folder, first)
-    except (OtherVersionError, SinkLogError) as error:
+    except (EmptyStateError, SinkLogError) as error:
         raise EmptyStateError(f"{tracked.label} cannot go on with batch {first}, as drain {journal.drain_id} left it: {error}") from error
     if journal.begun_sink != sink:
         write_journal(files, replace(journal, begun_sink=sink))
@@ -116,7 +116,8 @@ def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journa
 def _sink(tracked: TrackedQuery, folder: str | None) -> str:
     """Return what the query writes to, see `Journal.begun_sink`."""
     captured = tracked.captured
-    where = captured.table or captured.path or captured.option("path") or captured.option("topic")
+    path = captured.path or captured.option("path")
+    where = captured.table or (tracked.internals.qualified(path) if path else captured.option("topic"))
     return folder or " to ".join(filter(None, (captured.source.lower(), where)))
 
 

@@ -375,8 +375,8 @@ def test_what_the_sink_of_the_interrupted_version_has_taken_is_not_written_to_an
     journal = read_journal(found.files)
     assert journal is not None
     assert journal.begun_sink == "file:/first"
-    for stores in ((), (AGGREGATION,)):
-        other = version(found.files, *stores, fingerprint="v3", sink="file:/second", elsewhere=elsewhere)
-        with pytest.raises(OtherVersionError, match=told):
+    for stores, same in (((), False), ((AGGREGATION,), False), ((), True)):
+        other = version(found.files, *stores, fingerprint="v3", sink="file:/second", elsewhere=elsewhere, same=same)
+        with pytest.raises(EmptyStateError, match=told):
             begin_generation(found.files, journal, other)
     begin_generation(found.files, journal, version(found.files, fingerprint="v2", sink="file:/first", taken=True))

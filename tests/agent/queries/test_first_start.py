@@ -114,7 +114,7 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     [
         ("file:/out", {"source": "parquet", "path": "/out"}, "file:/out"),
         (None, {"source": "parquet", "table": "events"}, "parquet to events"),
-        ("", {"source": "Delta", "path": "/table"}, "delta to /table"),
+        ("", {"source": "Delta", "path": "/table"}, "delta to file:/table"),
         ("", {"source": "kafka", "options": {"topic": "events"}}, "kafka to events"),
         ("", {"source": "foreachBatch"}, "foreachbatch"),
     ],
@@ -122,4 +122,9 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_what_a_query_writes_to(folder: str | None, writer: dict[str, Any], sink: str) -> None:
     options = writer.pop("options", {})
     captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, **writer})
-    assert first_start._sink(cast(TrackedQuery, SimpleNamespace(captured=captured)), folder) == sink
+    assert (
+        first_start._sink(
+            cast(TrackedQuery, SimpleNamespace(captured=captured, internals=SimpleNamespace(qualified="file:{}".format))), folder
+        )
+        == sink
+    )
