@@ -50,7 +50,7 @@ class Watch:
         A store that does not answer delays a drain, not the pipeline: after a few seconds the application goes on.
         """
         looked = threading.Event()
-        if self._start(looked) and not looked.wait(_FIRST_LOOK_SECONDS):
+        if self._start(looked) and not looked.wait(_FIRST_LOOK_SECONDS + 1):  # the look itself says more where it has ended
             LOG.warning(_AWAY, f"no answer within {_FIRST_LOOK_SECONDS:g} s")
 
     def go_on(self) -> None:
