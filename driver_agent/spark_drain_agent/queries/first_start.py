@@ -117,7 +117,9 @@ def _sink(tracked: TrackedQuery, folder: str | None) -> str:
     """Return what the query writes to, see `Journal.begun_sink`."""
     captured = tracked.captured
     path = captured.path or captured.option("path")
-    where = captured.table or (tracked.internals.qualified(path) if path else captured.option("topic"))
+    if path and path.startswith("/"):  # other sinks have names of tables there
+        path = tracked.internals.qualified(path)
+    where = captured.table or path or captured.option("topic")
     return folder or " to ".join(filter(None, (captured.source.lower(), where)))
 
 
