@@ -52,6 +52,8 @@ class DrainHost(Protocol):
     identity: Identity
     gate: Gate
     registry: QueryRegistry
+    started_unasked: dict[str, str]
+    """Labels by checkpoint of queries that started before the store had said for the first time whether a drain is asked for."""
 
     @property
     def held(self) -> HeldView:

@@ -240,10 +240,6 @@ class Drain:
         reached("committing")
         return committed
 
-    def _was_started_again(self, tracked: TrackedQuery) -> bool:
-        drained = tracked.location is not None and self.query_id_at(tracked.location) is not None
-        return self.forward and drained and tracked.query is not None and not self._host.held.ended(tracked)
-
     def _call_back_after(self, finished: Finished) -> tuple[str, ...]:
         context = DrainContext(drain_id=self.drain_id, run_id=self._host.identity.run_id, mode=self.request.mode, queries=finished.queries)
         with self._reporter.timed("callbacks"):
@@ -259,7 +255,11 @@ class Drain:
 
         Nor a query that was started again before this run knew of the drain: what it has read since is not drained.
         """
-        self._started_again = [item.label for item in self._host.registry.all() if self._was_started_again(item)]
+        while self.forward and any(map(self.concerns, self._host.gate.starts_in_flight())):  # from before as well
+            if self.request.wait_with_spark(_LOOK_SECONDS):
+                break
+        unasked = self._host.started_unasked if self.forward else {}
+        self._started_again = [label for location, label in unasked.items() if self.query_id_at(location) is not None]
         if self._started_again:
             labels = ", ".join(self._started_again)
             raise DrainEndedError(

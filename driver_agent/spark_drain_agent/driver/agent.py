@@ -70,6 +70,8 @@ class Agent:
         self._drain: Drain | None = None
         self._drain_lock = threading.RLock()
         self._malformed: set[str] = set()
+        self._looked = False
+        self.started_unasked: dict[str, str] = {}
         self._placements = PlacementHandler(
             internals, channel.about(PLACEMENT), identity.run_id, lambda: self._carried_out, self.registry.running
         )
@@ -98,6 +100,10 @@ class Agent:
 
     def consider(self, requests: Snapshot, journalled: frozenset[str] = frozenset()) -> None:
         """Act on the present notifications: tell the drain under way, or begin the one that concerns this run."""
+        self._consider(requests, journalled)
+        self._looked = True
+
+    def _consider(self, requests: Snapshot, journalled: frozenset[str]) -> None:
         notifications, _ = read_notifications(requests)
         self._report_malformed(requests, set(notifications))
         with self._drain_lock:
@@ -180,8 +186,11 @@ class Agent:
         if self.gate.phase is Phase.DECIDING and not in_callback() and not self.registry.was_stopped(tracked.location):
             # Only so that a loop that starts query after query lets a drain decide in between; nothing depends on it.
             self.gate.wait_for_decision(tracked, LET_DECIDE_SECONDS)
+        unasked = not self._looked
         with self.gate.starting(tracked, again=self.registry.knows(tracked)) as free:
             if free and not self._becomes_part_of_a_drain(tracked):
+                if unasked and tracked.location is not None:
+                    self.started_unasked[tracked.location] = tracked.label
                 with marked(internals.context, marks_of_start(tracked.generation())):
                     query = self._start(tracked, start_now)
                 self.held.forget_stand_ins()
@@ -199,6 +208,8 @@ class Agent:
         except BaseException as error:
             self.registry.expect(tracked, still_starting=not answered(error))
             tracked.refused = answered(error) and tracked.query is None
+            if tracked.refused:
+                self.started_unasked.pop(tracked.location or "", None)
             raise
         self.registry.add(tracked)
         self.let_go()

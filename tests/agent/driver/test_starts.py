@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from spark_drain_agent import milestones, on_drain
@@ -630,3 +631,16 @@ def test_a_start_that_fails_changes_nothing_for_the_query_that_runs_there(warm: 
         assert names(warm.drains.reaches(asked, "Drained")) == {"one"}
     assert ids_in(tmp_path / "out/one") == exactly(feed.ids)
     assert not ids_in(tmp_path / "out/another")
+
+
+def test_what_starts_before_the_store_has_answered_is_noted(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """It may be what an earlier run has drained; see `Drain`, which then does not call it drained."""
+    agent = warm.agent
+    agent._looked = False
+    start(warm.session, tmp_path, "early")
+    with pytest.raises(IllegalArgumentException, match="already active"):
+        writer(warm.session, tmp_path, "early").option("checkpointLocation", str(tmp_path / "checkpoints/refused")).start()
+    agent.consider(agent.channel.requests.read())
+    start(warm.session, tmp_path, "late")
+    assert agent.started_unasked == {f"file:{tmp_path}/checkpoints/early": "query 'early'"}
+    agent.started_unasked.clear()
