@@ -104,34 +104,37 @@ def to_json(app: Application, events: Input, folder: Path) -> StreamingQuery:
     return app.launch(once(events).writeStream.format("json").option("path", str(folder)).option("checkpointLocation", f"{app.base}/q"))
 
 
-def interrupted_in(app: Application, first: int) -> None:
-    """Leave the checkpoint as if the driver had been killed in its first batch after the drain."""
+def interrupted(
+    application: Callable[[], Application], events: Input, folder: Path, second: Callable[[Application], StreamingQuery]
+) -> int:
+    """Drain a version that wrote ids 0 to 3 to a folder, and end a ``second`` one as if killed in its first batch, of ids 100 to 103.
+
+    Returns
+    -------
+    int
+        Id of that batch.
+    """
+    events.add([Event(number, "a", number) for number in range(4)])
+    app = application()
+    read_all(to_json(app, events, folder))
+    app.drain(checkpoint__policy="Continue", stateLossPolicy="Accept")
+    app.close()
+    first = 1 + max(int(path.name) for path in Path(app.base, "q/commits").glob("[0-9]*"))
+    events.add([Event(number, "a", number) for number in range(100, 104)])
+    app = application()
+    read_all(second(app))
+    app.close()
     for left in (f"commits/*{first}*", f"commits/*{first + 1}*", f"offsets/*{first + 1}*"):
         for path in Path(app.base, "q").glob(left):
             path.unlink()
-
-
-def drained(app: Application) -> int:
-    """Drain a version that has read everything, and return the id of the next batch."""
-    app.drain(checkpoint__policy="Continue", stateLossPolicy="Accept")
-    app.close()
-    return 1 + max(int(path.name) for path in Path(app.base, "q/commits").glob("[0-9]*"))
+    return first
 
 
 def test_a_batch_that_the_sink_of_an_interrupted_version_has_taken_is_not_written_to_another_folder(
     application: Callable[[], Application], spark: SparkSession, tmp_path: Path
 ) -> None:
     events = Input(spark, tmp_path / "events")
-
-    events.add([Event(number, "a", number) for number in range(4)])
-    app = application()
-    read_all(to_json(app, events, tmp_path / "first"))
-    first = drained(app)
-    events.add([Event(number, "a", number) for number in range(100, 104)])
-    app = application()
-    read_all(to_json(app, events, tmp_path / "second"))
-    app.close()
-    interrupted_in(app, first)
+    first = interrupted(application, events, tmp_path / "first", lambda app: to_json(app, events, tmp_path / "second"))
     (tmp_path / f"second/_spark_metadata/{first + 1}").unlink()
     app = application()
     with pytest.raises(EmptyStateError, match=rf"had taken batch {first}, which this one would write once more"):
@@ -146,15 +149,7 @@ def test_the_entry_of_a_batch_that_another_sink_may_have_taken_can_be_removed(
 ) -> None:
     """By its owner, who sees that it has not, and knows nothing of the checksum that Hadoop keeps beside it."""
     events = Input(spark, tmp_path / "events")
-    events.add([Event(number, "a", number) for number in range(4)])
-    app = application()
-    read_all(to_json(app, events, tmp_path / "out"))
-    first = drained(app)
-    events.add([Event(number, "a", number) for number in range(100, 104)])
-    app = application()
-    read_all(app.start(once(events), Batches()))
-    app.close()
-    interrupted_in(app, first)
+    first = interrupted(application, events, tmp_path / "out", lambda app: app.start(once(events), Batches()))
     app = application()
     with pytest.raises(EmptyStateError, match=rf"its sink, foreachbatch, may have taken, .*remove .*/offsets/{first} and start again"):
         to_json(app, events, tmp_path / "out")

@@ -52,7 +52,6 @@ class Drain:
         self._names = _names(decision.notification)
         self._committed: Committed | None = None
         self._executors: ExecutorSummary | None = None
-        self._started_again: list[str] = []
         self.given_up: GivenUp | None = None
         """Why it was given up beyond its point of no return; None until then."""
 
@@ -250,6 +249,12 @@ class Drain:
                 return (str(error),)
         return ()
 
+    @property
+    def _started_again(self) -> list[str]:
+        """Labels of the inherited drain's queries that started before this run knew of it."""
+        unasked = self._host.started_unasked if self.forward else {}
+        return [label for location, label in unasked.items() if self.query_id_at(location) is not None]
+
     def _wait_until_nothing_runs(self) -> None:
         """Call no application drained while a query runs in it, as one that a library in Java has started meanwhile.
 
@@ -258,10 +263,7 @@ class Drain:
         while self.forward and any(map(self.concerns, self._host.gate.starts_in_flight())):  # from before as well
             if self.request.wait_with_spark(_LOOK_SECONDS):
                 break
-        unasked = self._host.started_unasked if self.forward else {}
-        self._started_again = [label for location, label in unasked.items() if self.query_id_at(location) is not None]
-        if self._started_again:
-            labels = ", ".join(self._started_again)
+        if labels := ", ".join(self._started_again):
             raise DrainEndedError(
                 DrainState.FAILED,
                 reasons.QUERY_RESTARTED,

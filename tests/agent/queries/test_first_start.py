@@ -123,9 +123,5 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_what_a_query_writes_to(folder: str | None, writer: dict[str, Any], sink: str) -> None:
     options = writer.pop("options", {})
     captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, **writer})
-    assert (
-        first_start._sink(
-            cast(TrackedQuery, SimpleNamespace(captured=captured, internals=SimpleNamespace(qualified="file:{}".format))), folder
-        )
-        == sink
-    )
+    tracked = SimpleNamespace(captured=captured, internals=SimpleNamespace(qualified="file:{}".format))
+    assert first_start._sink(cast(TrackedQuery, tracked), folder) == sink
