@@ -8,7 +8,7 @@ from pathlib import Path
 from spark_drain_store.file import FileStore
 from spark_drain_store.memory import MemoryStore
 from spark_drain_store.protocol import MetadataStore, StoreError
-from spark_drain_store.topics import DRAIN, TopicStore
+from spark_drain_store.topics import DRAIN, TopicStore, is_of_a_topic
 
 __all__ = ["Channel", "absolute_location", "config_map_names", "open_channel"]
 
@@ -74,7 +74,7 @@ def open_channel(location: str, topic: str = DRAIN) -> Channel:
     scheme, _, rest = location.partition(":")
     if scheme == "file" and rest:
         folder = _folder(location, rest)
-        return Channel.over(FileStore(folder / "requests"), FileStore(folder / "reports"), topic=topic)
+        return Channel.over(FileStore(folder / "requests", is_of_a_topic), FileStore(folder / "reports", is_of_a_topic), topic=topic)
     if scheme == "configmap":
         namespace, _, application = rest.partition("/")
         kind, _, name = application.rpartition(":")

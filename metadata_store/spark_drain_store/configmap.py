@@ -16,6 +16,7 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "spark-drain"}
 """Labels of every ConfigMap of the metadata store; the operator watches only these."""
 
 _POLL_SECONDS = 15.0
+_PAUSE_SECONDS = 2.0
 _CREATE_ATTEMPTS = 5
 
 
@@ -112,7 +113,7 @@ class ConfigMapStore:
     def watch(self, since: str, timeout: float) -> Snapshot | None:
         """See `MetadataStore.watch`; one watch request, and slow polling only where watching is not allowed."""
         deadline = time.monotonic() + timeout
-        start = since
+        start, again = since, False
         while not self._closed.is_set():
             if not start:  # an absent ConfigMap has no version to watch from: take the collection's
                 snapshot, start = self._list()
@@ -121,10 +122,15 @@ class ConfigMapStore:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 return None
+            asked_at = time.monotonic()
             found = self._next_event(start, since, remaining)
             if found is not None:
                 return found
             start = ""
+            at_once = time.monotonic() - asked_at < _PAUSE_SECONDS  # as while an API server shuts down
+            if at_once and again:
+                self._closed.wait(min(_PAUSE_SECONDS, remaining))
+            again = at_once
         return None
 
     def _list(self) -> tuple[Snapshot, str]:

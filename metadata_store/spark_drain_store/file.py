@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,10 +34,13 @@ class FileStore:
     ----------
     folder
         Created on the first write.
+    holds
+        Returns whether a file of that name is one of the store's: others, which were there before, are not looked at.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, holds: Callable[[str], bool] = bool) -> None:
         self._folder = folder
+        self._holds = holds
         self._closed = threading.Event()
 
     @contextmanager
@@ -71,7 +74,7 @@ class FileStore:
             return {
                 path.name: path.read_bytes().decode("utf-8", errors="replace")
                 for path in sorted(self._folder.iterdir())
-                if _KEY.fullmatch(path.name) and path.is_file()
+                if _KEY.fullmatch(path.name) and self._holds(path.name) and path.is_file()
             }
         except OSError as error:
             raise StoreUnavailableError(f"the metadata store {self._folder} cannot be read: {error}") from error

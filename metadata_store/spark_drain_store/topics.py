@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from spark_drain_store.protocol import MetadataStore, Snapshot
 
-__all__ = ["DRAIN", "PLACEMENT", "TopicStore", "of_topic"]
+__all__ = ["DRAIN", "PLACEMENT", "TopicStore", "is_of_a_topic", "of_topic"]
 
 DRAIN: Final = "drain-v1"
 """Drain notifications and drain reports; the key behind it is the drain's id."""
 
 PLACEMENT: Final = "placement-v1"
 """Placement requests and placement responses; the key behind it is the placement's id."""
+
+
+_TOPIC = re.compile(r"[a-z]+-v[0-9]+\.")
+"""What keys begin with, also those of later versions."""
+
+
+def is_of_a_topic(key: str) -> bool:
+    """Return whether a key is that of a message."""
+    return _TOPIC.match(key) is not None
 
 
 def of_topic(snapshot: Snapshot, topic: str) -> Snapshot:

@@ -89,6 +89,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no time": ({"timeoutSeconds": 0}, "spec.timeoutSeconds: Invalid value"),
     "time as text": ({"timeoutSeconds": "30m"}, "spec.timeoutSeconds: Invalid value"),
     "expiration": ({"expirationTime": "tomorrow"}, "spec.expirationTime: Invalid value"),
+    "expiration in lower case": ({"expirationTime": "2030-01-01t00:00:00z"}, "spec.expirationTime: Invalid value"),
+    "expiration in no zone": ({"expirationTime": "2030-01-01T00:00:00+25:00"}, "spec.expirationTime: Invalid value"),
+    "expiration in a leap second": ({"expirationTime": "2030-01-01T00:00:60Z"}, "spec.expirationTime: Invalid value"),
     "expired at once": ({"expirationSeconds": 0}, "spec.expirationSeconds: Invalid value"),
     "timeout": ({"onTimeout": "Kill"}, "spec.onTimeout: Unsupported value"),
     "force and keep": ({"onTimeout": "ForceStop", "afterDrain": "Keep"}, "`onTimeout` may not be ForceStop when `afterDrain` is Keep"),
@@ -128,6 +131,13 @@ create, change = partial(create_in, DRAINS), partial(change_in, DRAINS)
 def test_accepted(api_server: ApiServer, case: str) -> None:
     body = create(api_server, drain_body("accepted", **ACCEPTED[case]))
     assert body["spec"].items() >= ACCEPTED[case].items()
+
+
+@pytest.mark.parametrize("time", ["2030-01-01T00:00:00.123456789Z", "2030-02-28T23:59:59-23:59", "0001-01-01T00:00:00Z"])
+def test_a_time_that_is_accepted_can_be_compared(api_server: ApiServer, time: str) -> None:
+    """A rule that cannot read it would refuse every later change, that of its status as well."""
+    create(api_server, drain_body("timed", expirationTime=time))
+    assert change(api_server, "timed", {"cancel": True})["spec"]["cancel"] is True
 
 
 def test_nothing_is_filled_in(api_server: ApiServer) -> None:

@@ -1,6 +1,7 @@
 """What only the ConfigMap store has to get right."""
 
 import http.server
+import json
 import threading
 import time
 import uuid
@@ -75,6 +76,32 @@ def answering() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+def answer_to_a_watch(status: int, body: bytes, found: list[tuple[int, bytes]]) -> None:
+    """Let a server list the ConfigMap of version 7, and answer a watch of it so, again and again."""
+    config_map = {"metadata": {"resourceVersion": "7", "name": "app"}, "data": {}}
+    listed = json.dumps({"metadata": {"resourceVersion": "7"}, "items": [config_map]}).encode()
+    found.extend([(status, body), (200, listed)] * 1000)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b""),
+        (200, b'{"type": "ERROR", "object": {"code": 410}}\n'),
+        (410, b'{"kind": "Status", "reason": "Expired", "message": "old"}'),
+    ],
+    ids=["empty", "error", "gone"],
+)
+def test_a_watch_that_ends_at_once_is_not_asked_for_without_a_pause(
+    tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]], status: int, body: bytes
+) -> None:
+    address, answers = answering
+    answer_to_a_watch(status, body, answers)
+    store = ConfigMapStore(KubeClient.from_kubeconfig(kubeconfig(tmp_path, address)), "default", "app")
+    assert store.watch("7", 3.0) is None
+    assert 2000 - len(answers) <= 8
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

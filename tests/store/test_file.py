@@ -11,7 +11,22 @@ from pathlib import Path
 import pytest
 from spark_drain_store.channel import open_channel
 from spark_drain_store.file import FileStore
-from spark_drain_store.protocol import StoreUnavailableError
+from spark_drain_store.protocol import MAX_TOTAL_BYTES, StoreUnavailableError
+
+
+def test_files_that_are_no_messages_are_left_alone(tmp_path: Path) -> None:
+    """A folder of the project may be called ``reports`` already."""
+    foreign = tmp_path / "store/reports/2026-q3.pdf"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(bytes(2 * MAX_TOTAL_BYTES))
+    reports = open_channel(f"file:{tmp_path}/store").reports
+    seen = reports.read().version
+    assert reports.write({"a": "1"}) != seen
+    foreign.write_bytes(b"changed")
+    assert reports.watch(reports.read().version, 0) is None
+    reports.write({"a": None})
+    assert reports.read().version == seen == ""
+    assert foreign.read_bytes() == b"changed"
 
 
 def test_permissions_follow_the_umask(tmp_path: Path) -> None:

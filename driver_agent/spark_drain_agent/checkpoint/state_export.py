@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from spark_drain_agent.checkpoint.exported_columns import exportable
 from spark_drain_agent.spark_internals.errors import JavaError
 
-__all__ = ["ExportError", "StatePart", "export_state", "parts_of"]
+__all__ = ["ExportError", "StatePart", "export_state", "parts_of", "read_state"]
 
 
 class ExportError(Exception):
@@ -61,6 +62,16 @@ def _tables(operator: str, store: str, properties: str) -> list[tuple[str, dict[
     return [*found, *([("timers", {"readRegisteredTimers": "true"})] if timers else [])]
 
 
+def read_state(session: SparkSession, checkpoint: str, batch_id: int) -> Iterator[tuple[str, DataFrame]]:
+    """Yield the state after a batch by the folders of its parts, as it is exported; raises what Spark does."""
+    # The reader asks for a coordinator, which Spark makes with its manager of queries: a new driver may have started none yet.
+    _ = session.streams.active
+    operators = [row.asDict() for row in session.read.format("state-metadata").load(checkpoint).select("*").collect()]
+    for part in parts_of(operators):
+        reader = session.read.format("statestore").option("batchId", batch_id).options(**part.options)
+        yield part.folder, exportable(reader.load(checkpoint))
+
+
 def export_state(session: SparkSession, checkpoint: str, batch_id: int, target: str) -> None:
     """Write the state after a batch, one folder per operator and store below ``target``; repeating it replaces them.
 
@@ -70,11 +81,7 @@ def export_state(session: SparkSession, checkpoint: str, batch_id: int, target: 
         It cannot be read or written.
     """
     try:
-        # The reader asks for a coordinator, which Spark makes with its manager of queries: a new driver may have started none yet.
-        _ = session.streams.active
-        operators = [row.asDict() for row in session.read.format("state-metadata").load(checkpoint).select("*").collect()]
-        for part in parts_of(operators):
-            reader = session.read.format("statestore").option("batchId", batch_id).options(**part.options)
-            reader.load(checkpoint).write.mode("overwrite").parquet(f"{target}/{part.folder}")
+        for folder, state in read_state(session, checkpoint, batch_id):
+            state.write.mode("overwrite").parquet(f"{target}/{folder}")
     except (*JavaError, KeyError, ValueError) as error:
         raise ExportError(f"the state after batch {batch_id} in {checkpoint} could not be exported to {target}: {error}") from error

@@ -12,6 +12,7 @@ from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.gate import Gate
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.queries.unasked_starts import UnaskedStarts
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["POLL_SECONDS", "DrainHost", "HeldView"]
@@ -52,8 +53,7 @@ class DrainHost(Protocol):
     identity: Identity
     gate: Gate
     registry: QueryRegistry
-    started_unasked: dict[str, str]
-    """Labels by checkpoint of queries that started before the store had said for the first time whether a drain is asked for."""
+    started_unasked: UnaskedStarts
 
     @property
     def held(self) -> HeldView:

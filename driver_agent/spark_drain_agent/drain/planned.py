@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from spark_drain_store import DrainOptions, reasons
 
+from spark_drain_agent.checkpoint.empty_state import awaits_first_batch
+from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.lease import obstacle_to_leasing
+from spark_drain_agent.checkpoint.state_export import read_state
 from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, OTHERWISE, TRIED_CONF, no_schemes, store_obstacle, without_conditions
 from spark_drain_agent.durations import wrong_durations
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.filesystems import filesystems_of
 from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
-from spark_drain_agent.spark_internals.sinks import unwritable
+from spark_drain_agent.spark_internals.sinks import unwritable, unwritable_columns
 from spark_drain_agent.spark_internals.sources import sources_without_end
 
 __all__ = ["planned", "refuse_confs", "refuse_outputs", "refuse_unknown_end"]
@@ -102,19 +106,39 @@ def refuse_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan
                 f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not work for {tracked.label}: {obstacle}",
             )
     if options.state_export_path is not None:
-        _refuse_export(tracked, f"stateExport.path {options.state_export_path!r}")
+        _refuse_export(tracked, options.state_export_path)
 
 
-def _refuse_export(tracked: TrackedQuery, asked: str) -> None:
-    if int(tracked.internals.spark_version.split(".")[0]) < 4:
+def _refuse_export(tracked: TrackedQuery, path: str) -> None:
+    asked, internals = f"stateExport.path {path!r}", tracked.internals
+    if int(internals.spark_version.split(".")[0]) < 4:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_OPTION,
-            f"{asked} needs the state reader of Spark 4.0 or newer, and this is Spark {tracked.internals.spark_version}: leave "
-            "stateExport out",
+            f"{asked} needs the state reader of Spark 4.0 or newer, and this is Spark {internals.spark_version}: leave stateExport out",
         )
-    if tracked.location is not None and tracked.internals.is_encoded(tracked.location) and tracked.facts().operators:
+    if tracked.location is None or not tracked.facts().operators:
+        return
+    if internals.is_encoded(tracked.location):
         raise PlanRejectedError(
             reasons.UNSUPPORTED_OPTION,
             f"{asked} cannot be used for {tracked.label}: Spark's state reader does not find a checkpoint whose path has characters that "
             f"a URI encodes, such as a space, and this one is {tracked.location!r}: leave stateExport out",
         )
+    files, batch_id = tracked.checkpoint_files(), tracked.checkpoint().newest_commit
+    journal = read_journal(files)
+    if batch_id is None or not files.is_folder("state") or (journal is not None and awaits_first_batch(files, journal)):
+        return  # there is nothing to export yet
+    try:
+        for folder, state in read_state(internals.session, tracked.location, batch_id):
+            if obstacle := unwritable_columns(internals, state, "parquet", path):
+                raise PlanRejectedError(
+                    reasons.UNSUPPORTED_OPTION,
+                    f"{asked} cannot be used for {tracked.label}: its state in {folder} cannot be written to Parquet: {obstacle}: leave "
+                    "stateExport out",
+                )
+    except (*JavaError, KeyError, ValueError) as error:
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_OPTION,
+            f"{asked} cannot be used for {tracked.label}: Spark's state reader cannot read its state after batch {batch_id}: "
+            f"{in_words(error)}: leave stateExport out",
+        ) from error

@@ -80,9 +80,12 @@ class Drain:
 
     def concerns(self, tracked: TrackedQuery) -> bool:
         """Return whether a query that is started belongs to this drain; does not block."""
-        if self._names is None or tracked.captured.query_name in self._names:
+        return self._concerned(tracked.captured.query_name, tracked.location)
+
+    def _concerned(self, query_name: str, location: str | None) -> bool:
+        if self._names is None or query_name in self._names:
             return True
-        return tracked.location is not None and self.query_id_at(tracked.location) is not None
+        return location is not None and self.query_id_at(location) is not None
 
     def query_id_at(self, location: str) -> str | None:
         """Return the id of the query that this drain is about at a checkpoint location, or None."""
@@ -251,14 +254,14 @@ class Drain:
 
     @property
     def _started_again(self) -> list[str]:
-        """Labels of the inherited drain's queries that started before this run knew of it."""
-        unasked = self._host.started_unasked if self.forward else {}
-        return [label for location, label in unasked.items() if self.query_id_at(location) is not None]
+        """Labels of queries that an inherited drain concerns, and that started before this run knew of it."""
+        unasked = self._host.started_unasked.all() if self.forward else ()
+        return [start.label for start in unasked if self._concerned(start.query_name, start.location)]
 
     def _wait_until_nothing_runs(self) -> None:
         """Call no application drained while a query runs in it, as one that a library in Java has started meanwhile.
 
-        Nor a query that was started again before this run knew of the drain: what it has read since is not drained.
+        Nor a query that was started before this run knew of the drain: what it has read since is not drained.
         """
         while self.forward and any(map(self.concerns, self._host.gate.starts_in_flight())):  # from before as well
             if self.request.wait_with_spark(_LOOK_SECONDS):
@@ -267,7 +270,7 @@ class Drain:
             raise DrainEndedError(
                 DrainState.FAILED,
                 reasons.QUERY_RESTARTED,
-                f"drained; but {labels} started again before this run of the driver could learn of the drain, since the metadata store did "
+                f"drained; but {labels} started before this run of the driver could learn of the drain, since the metadata store did "
                 "not answer, and what was read since is not drained: remove the drain's request, and drain once more",
             )
         while self._names is None and (running := self._host.internals.active_queries()):

@@ -30,6 +30,7 @@ from spark_drain_agent.placement.handler import PlacementHandler
 from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.queries.unasked_starts import QueryStart, UnaskedStarts
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -71,7 +72,7 @@ class Agent:
         self._drain_lock = threading.RLock()
         self._malformed: set[str] = set()
         self._looked = False
-        self.started_unasked: dict[str, str] = {}
+        self.started_unasked = UnaskedStarts()
         self._placements = PlacementHandler(
             internals, channel.about(PLACEMENT), identity.run_id, lambda: self._carried_out, self.registry.running
         )
@@ -189,10 +190,8 @@ class Agent:
         unasked = not self._looked
         with self.gate.starting(tracked, again=self.registry.knows(tracked)) as free:
             if free and not self._becomes_part_of_a_drain(tracked):
-                if unasked and tracked.location is not None:
-                    self.started_unasked[tracked.location] = tracked.label
                 with marked(internals.context, marks_of_start(tracked.generation())):
-                    query = self._start(tracked, start_now)
+                    query = self._start(tracked, start_now, QueryStart.of(tracked) if unasked else None)
                 self.held.forget_stand_ins()
                 return query
         tracked.keep_session()
@@ -201,15 +200,17 @@ class Agent:
             drain.offer(tracked)
         return self.held.stand_in(tracked)
 
-    def _start(self, tracked: TrackedQuery, start_now: Callable[[], StreamingQuery]) -> StreamingQuery:
+    def _start(self, tracked: TrackedQuery, start_now: Callable[[], StreamingQuery], unasked: QueryStart | None) -> StreamingQuery:
         """Start a query and remember it; it may run although its start has raised an exception."""
+        if unasked is not None:
+            self.started_unasked.add(unasked)
         try:
             tracked.query = start_now()
         except BaseException as error:
             self.registry.expect(tracked, still_starting=not answered(error))
             tracked.refused = answered(error) and tracked.query is None
-            if tracked.refused:
-                self.started_unasked.pop(tracked.location or "", None)
+            if tracked.refused and unasked is not None:
+                self.started_unasked.take_back(unasked)
             raise
         self.registry.add(tracked)
         self.let_go()

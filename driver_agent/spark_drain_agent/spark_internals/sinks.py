@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -15,7 +16,7 @@ from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["discard_once_at", "table_folder", "unwritable", "write_once_at", "writes_files"]
+__all__ = ["discard_once_at", "table_folder", "unwritable", "unwritable_columns", "write_once_at", "writes_files"]
 
 _USABLE = "only delta and file formats (parquet, orc, json, csv, text, avro) can be used"
 _DELTA = "org.apache.spark.sql.delta.sources.DeltaDataSource"
@@ -110,20 +111,30 @@ def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format:
 
     No row of them is, beside the folder that they are meant for: only a real write meets everything that a format refuses.
     """
-    jvm = internals.jvm
     try:
         provider = data_source_class(internals, data_format)
     except JavaError:
         return f"this Spark does not know it; {_USABLE}"
     if not writes_files(internals, data_format) and str(provider.getName()) != _DELTA:
         return _USABLE
-    empty = internals.session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), captured.dataset.schema())
+    obstacle, by_type = _tried(internals, captured.dataset.schema(), data_format, folder)
+    return f"{obstacle}: use a format that takes such columns, such as 'parquet' or 'json'" if by_type else obstacle
+
+
+def unwritable_columns(internals: SparkInternals, rows: DataFrame, data_format: str, folder: str) -> str:
+    """Return why rows with these columns cannot be written to files in a format, or ""; none of them is, see `unwritable`."""
+    return _tried(internals, rows._jdf.schema(), data_format, folder)[0]
+
+
+def _tried(internals: SparkInternals, schema: Any, data_format: str, folder: str) -> tuple[str, bool]:
+    """Return why a write beside a folder without rows fails, or "", and whether for its columns."""
+    jvm = internals.jvm
+    empty = internals.session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), schema)
     trial = jvm.org.apache.hadoop.fs.Path(f"{folder.rstrip('/')}.trial-{uuid.uuid4()}")
     try:
         DataFrame(empty, internals.session).write.format(data_format).save(trial.toString())
     except JavaError as error:
-        other = ": use a format that takes such columns, such as 'parquet' or 'json'" if isinstance(error, AnalysisException) else ""
-        return f"{in_words(error)}{other}"
+        return in_words(error), isinstance(error, AnalysisException)
     finally:
         trial.getFileSystem(internals.hadoop_conf()).delete(trial, True)
-    return ""
+    return "", False

@@ -183,7 +183,9 @@ def _collect(plan: Any, stateful: Any, found: dict[int, OperatorStores]) -> None
         stores = _stores(plan, operator)
         known = found.get(number)
         if known is None or len(stores) > len(known.names):  # the half of an operator that restores state names no stores
-            partitions, initial = int(info.get().numPartitions()), bool(private_field(plan, "hasInitialState"))
+            # Not what its state info says, which is the conf: an operator over all rows, as a limit, has one.
+            partitions = int(children.apply(0).outputPartitioning().numPartitions())
+            initial = bool(private_field(plan, "hasInitialState"))
             metadata = _metadata(plan, number, partitions) if operator.startswith("TransformWithState") else ""
             found[number] = OperatorStores(number, operator, partitions, stores, initial, metadata)
     for index in range(children.size()):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, MapType, StringType, StructType
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError
+from spark_drain_agent.checkpoint.exported_columns import distinct_names, with_distinct_names
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.restore import check_restorable, restore
@@ -70,6 +74,110 @@ def metadata(operator: int, name: str, store: str, properties: str | None = None
 )
 def test_what_is_read_of_an_operator(rows: list[dict[str, Any]], parts: list[tuple[str, dict[str, str]]]) -> None:
     assert parts_of(rows) == [StatePart(folder, options) for folder, options in parts]
+
+
+@pytest.mark.parametrize(
+    ("names", "distinct"),
+    [
+        ([], []),
+        (["sum", "count"], ["sum", "count"]),
+        (["sum", "sum", "sum"], ["sum", "sum_2", "sum_3"]),
+        (["sum", "sum", "sum_2", "SUM_2"], ["sum", "sum_3", "sum_2", "SUM_2_2"]),
+        (["a", "A"], ["a", "A_2"]),
+    ],
+)
+def test_no_two_columns_have_one_name(names: list[str], distinct: list[str]) -> None:
+    assert distinct_names(names) == distinct
+
+
+def two(first: DataType, second: DataType, names: tuple[str, str]) -> StructType:
+    return StructType().add(names[0], first, nullable=False).add(names[1], second)
+
+
+@pytest.mark.parametrize(
+    "within",
+    [
+        lambda kind: kind,
+        lambda kind: ArrayType(kind, containsNull=False),
+        lambda kind: MapType(StringType(), kind, valueContainsNull=False),
+        lambda kind: MapType(kind, IntegerType()),
+        lambda kind: StructType().add("inner", kind, nullable=False),
+    ],
+    ids=["struct", "array", "map's value", "map's key", "struct in struct"],
+)
+def test_only_names_change_however_deep(within: Callable[[DataType], DataType]) -> None:
+    twice, distinct = (two(LongType(), StringType(), names) for names in (("x", "x"), ("x", "x_2")))
+    assert with_distinct_names(within(twice)) == within(distinct)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_buffers_of_one_name_are_exported_apart(warm: Warm, base: Path, tmp_path: Path) -> None:
+    """Without a name of its own each of two sums would be written into the other's column."""
+    feed = Feed(tmp_path / "input")
+    feed.add(3)
+    same, other = (F.col("id") % divisor for divisor in (2, 3))
+    kinds: dict[str, tuple[list[Column], list[Column]]] = {
+        "sums": ([], [F.sum("id"), F.sum(F.col("id") * 1000), F.avg("id")]),  # and without a key
+        "keys": ([same.alias("a"), other.alias("b"), F.col("id").cast("string").alias("c")], [F.sum("id")]),
+    }
+    for name, (keys, sums) in kinds.items():
+        totals = read(warm.session, tmp_path).groupBy(*keys).agg(*sums)
+        started = totals.writeStream.queryName(name).outputMode("update").format("noop")
+        started.option("checkpointLocation", str(tmp_path / name)).start().processAllAvailable()
+
+    warm.drain(stateLossPolicy="Accept", stateExport__path=f"{base}/allowed/alike")
+    total = sum(feed.ids)
+    found = pq.read_table(f"{base}/allowed/alike/sums/0-stateStoreSave/default").to_pylist()
+    buffers = [value for row in found for value in row["value"].values()]
+    assert buffers == [total, total * 1000, float(total), len(feed.ids)]
+    assert all("key" not in row for row in found)
+    rows = warm.session.read.parquet(f"{base}/allowed/alike/keys/0-stateStoreSave/default").select("key.*", "value.*").collect()
+    assert sum(row["sum"] for row in rows) == total
+    assert all((row["_groupingexpression"], row["_groupingexpression_2"]) == (row["sum"] % 2, row["sum"] % 3) for row in rows)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_state_over_all_rows_is_exported_after_a_second_drain(warm: Warm, base: Path, tmp_path: Path) -> None:
+    """The empty state that the second version began with has to have the partitions that Spark's reader goes by."""
+    feed, sink = Feed(tmp_path / "input"), {"limited": "append", "total": "update"}
+
+    def start() -> None:
+        rows = read(warm.session, tmp_path)
+        for name, limited in (("limited", rows.limit(5)), ("total", rows.agg(F.count("*").alias("rows")))):
+            writer = limited.writeStream.queryName(name).outputMode(sink[name]).format("noop")
+            writer.option("checkpointLocation", str(tmp_path / name)).start().processAllAvailable()
+
+    feed.add(2)
+    start()
+    warm.drain(stateLossPolicy="Accept", checkpoint__policy="Reseed")
+    warm.forget()
+    before = len(feed.ids)
+    feed.add(3)
+    start()
+    warm.drain(stateLossPolicy="Accept", stateExport__path=f"{base}/allowed/all-rows")
+    (total,) = pq.read_table(f"{base}/allowed/all-rows/total/0-stateStoreSave/default").to_pylist()
+    assert total["value"] == {"count": len(feed.ids) - before}
+    (limited,) = (base / "allowed/all-rows/limited").glob("*/default")
+    assert pq.read_table(limited).num_rows == 1
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_state_that_parquet_cannot_hold_is_refused_before_anything_is_touched(warm: Warm, base: Path, tmp_path: Path) -> None:
+    Feed(tmp_path / "input").add(1)
+    totals = read(warm.session, tmp_path).groupBy("id").agg(F.first(F.expr("make_interval(0, 0, 0, 1)")), F.count("*"))
+    writer = totals.writeStream.queryName("intervals").outputMode("update").format("noop")
+    query = writer.option("checkpointLocation", str(tmp_path / "intervals")).start()
+    query.processAllAvailable()
+    reason, message = warm.refused("Drain", stateLossPolicy="Accept", stateExport__path=f"{base}/allowed/intervals")
+    assert reason == "UnsupportedOption"
+    assert "stateExport.path" in message
+    assert "INTERVAL" in message
+    assert query.isActive
+    assert not list((base / "allowed").glob("intervals*"))
+    warm.drain(stateLossPolicy="Accept")
 
 
 @pytest.mark.spark

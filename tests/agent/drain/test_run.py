@@ -22,6 +22,7 @@ from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.queries.unasked_starts import QueryStart
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import DrainNotification, DrainReport, DrainState, ExecutorException, ExecutorState, QueryReport
 
@@ -229,6 +230,7 @@ def test_a_thread_of_a_pool_that_waits_does_not_end_a_drain_whose_queries_nobody
 class Unnamed:
     """A query that was started without a name."""
 
+    location = None
     captured = SimpleNamespace(query_name="")
 
     def standing(self) -> Standing:
@@ -308,26 +310,40 @@ def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) ->
 
 @pytest.mark.parametrize("names", ["", "w"], ids=["the whole application", "a part"])
 @pytest.mark.parametrize("in_flight", [True, False])
-def test_what_started_again_before_the_drain_was_seen_is_not_called_drained(world: World, names: str, in_flight: bool) -> None:
+@pytest.mark.parametrize("location", ["file:/w", "file:/elsewhere", None], ids=["there", "elsewhere", "on a temporary checkpoint"])
+def test_what_started_again_before_the_drain_was_seen_is_not_called_drained(
+    world: World, names: str, in_flight: bool, location: str | None
+) -> None:
     """The store did not answer when the driver started; whether the query still runs takes nothing back."""
+    started = QueryStart(location, "w", "query 'w'")
     drained = QueryReport(id="q", name="w", state="Drained", checkpoint_location="file:/w")
     asked = replace(ASKED, options={"queries": names, "afterDrain": "Keep"} if names else {})
-    again = SimpleNamespace(location="file:/w", captured=SimpleNamespace(query_name="w"))
+    again = SimpleNamespace(location=location, captured=SimpleNamespace(query_name="w"))
     with ExitStack() as starting:
         if in_flight:
             starting.enter_context(world.agent.gate.starting(again))
         else:
-            world.agent.started_unasked["file:/w"] = "query 'w'"
+            world.agent.started_unasked.add(started)
         with world.run(asked, inherited=replace(INHERITED, queries=(drained,))) as drain:
             if in_flight:
                 time.sleep(0.5)
                 assert drain.report.state is DrainState.DRAINED, "as the earlier run has said"
-                world.agent.started_unasked["file:/w"] = "query 'w'"
+                world.agent.started_unasked.add(started)
                 starting.close()
             report = world.reaches(DrainState.FAILED)
     assert report.reason == "QueryRestarted"
-    assert "query 'w' started again before this run of the driver could learn of the drain" in report.message
+    assert "query 'w' started before this run of the driver could learn of the drain" in report.message
     assert drain.given_up is not None, "what it keeps from starting fails, and with it a program that waits for that"
+
+
+def test_another_query_that_started_unasked_is_none_of_a_drain_of_some(world: World) -> None:
+    drained = QueryReport(id="q", name="w", state="Drained", checkpoint_location="file:/w")
+    world.agent.started_unasked.add(QueryStart("file:/other", "other", "query 'other'"))
+    asked = replace(ASKED, options={"queries": "w", "afterDrain": "Keep"})
+    with world.run(asked, inherited=replace(INHERITED, queries=(drained,))) as drain:
+        time.sleep(0.5)
+        assert drain.report.state is DrainState.DRAINED
+        drain.update(None)
 
 
 def test_a_withdrawal_that_came_between_two_runs_is_answered(world: World) -> None:

@@ -27,6 +27,7 @@ from spark_drain_agent.clock import utc_now
 from spark_drain_agent.drain import before_commit
 from spark_drain_agent.drain.selection import select
 from spark_drain_agent.gate import Phase
+from spark_drain_agent.queries.unasked_starts import QueryStart
 from spark_drain_agent.user_code import callbacks
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 from spark_drain_store.drains import write_notification
@@ -640,7 +641,10 @@ def test_what_starts_before_the_store_has_answered_is_noted(warm: Warm, tmp_path
     start(warm.session, tmp_path, "early")
     with pytest.raises(IllegalArgumentException, match="already active"):
         writer(warm.session, tmp_path, "early").option("checkpointLocation", str(tmp_path / "checkpoints/refused")).start()
+    with pytest.raises(IllegalArgumentException, match="already active"):
+        start(warm.session, tmp_path, "early")
     agent.consider(agent.channel.requests.read())
     start(warm.session, tmp_path, "late")
-    assert agent.started_unasked == {f"file:{tmp_path}/checkpoints/early": "query 'early'"}
-    agent.started_unasked.clear()
+    (early,) = agent.started_unasked.all()
+    assert early == QueryStart(f"file:{tmp_path}/checkpoints/early", "early", "query 'early'")
+    agent.started_unasked.take_back(early)
