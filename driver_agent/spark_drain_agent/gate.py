@@ -40,7 +40,7 @@ class Gate:
         self._phase = Phase.OPEN
         self._concerns: Concerns = _everything
         self._turns = 0
-        self._held_since = monotonic()
+        self._begun = monotonic()
         self._leaving = False
         self._starts: list[object] = []
         self._waiting = 0
@@ -76,8 +76,6 @@ class Gate:
     def _turn(self, phase: Phase, concerns: Concerns) -> None:
         self._phase, self._concerns = phase, concerns
         self._turns += 1
-        if phase is Phase.HELD:
-            self._held_since = monotonic()
         self._changed.notify_all()
 
     def hold(self, unchanged: Callable[[], bool]) -> bool:
@@ -100,11 +98,16 @@ class Gate:
         with self._changed:
             return self._leaving
 
-    @property
-    def held_since(self) -> float:
-        """When a drain last came to its point of no return, by the monotonic clock."""
+    def begin(self) -> None:
+        """Take note that a drain begins to be carried out now."""
         with self._changed:
-            return self._held_since
+            self._begun = monotonic()
+
+    @property
+    def begun(self) -> float:
+        """When a drain last began to be carried out, by the monotonic clock."""
+        with self._changed:
+            return self._begun
 
     def holds(self, item: object) -> bool:
         """Return whether a drain keeps this from starting."""

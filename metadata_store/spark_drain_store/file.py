@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from spark_drain_store.protocol import ConflictError, Snapshot, StoreError, StoreUnavailableError, check_size
+from spark_drain_store.protocol import MAX_TOTAL_BYTES, ConflictError, Snapshot, StoreError, StoreUnavailableError, check_size
 
 __all__ = ["FileStore"]
 
@@ -28,7 +28,8 @@ class FileStore:
     """`MetadataStore` over a folder of one file system, shared by any number of processes of one machine.
 
     Writers take turns by an advisory lock on ``.lock``. A write of several keys is not atomic for readers that ignore the lock;
-    `read` takes it too. The version is a digest of the contents, so it survives restarts and needs no counter.
+    `read` takes it too. Links are not followed: who may write the folder need not be able to read what the driver can.
+    The version is a digest of the contents, so it survives restarts and needs no counter.
 
     Parameters
     ----------
@@ -72,9 +73,9 @@ class FileStore:
     def _entries(self) -> dict[str, str]:
         try:
             return {
-                path.name: path.read_bytes().decode("utf-8", errors="replace")
+                path.name: _text(path)
                 for path in sorted(self._folder.iterdir())
-                if _KEY.fullmatch(path.name) and self._holds(path.name) and path.is_file()
+                if _KEY.fullmatch(path.name) and self._holds(path.name) and stat.S_ISREG(path.lstat().st_mode)
             }
         except OSError as error:
             raise StoreUnavailableError(f"the metadata store {self._folder} cannot be read: {error}") from error
@@ -148,6 +149,12 @@ class FileStore:
     def close(self) -> None:
         """End the watches of this object; the folder stays."""
         self._closed.set()
+
+
+def _text(path: Path) -> str:
+    """Return what a file holds, and no more of it than the store would take."""
+    with path.open("rb") as stream:
+        return stream.read(MAX_TOTAL_BYTES + 1).decode("utf-8", errors="replace")
 
 
 def _digest(entries: Mapping[str, str]) -> str:

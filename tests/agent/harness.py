@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -249,6 +250,10 @@ class Driver:
     def terminate(self) -> None:
         """Send SIGTERM, as Kubernetes does to a pod that it deletes."""
         self._process.terminate()
+
+    def interrupt(self) -> None:
+        """Send SIGINT, as Ctrl-C does."""
+        self._process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
         """End the driver if it still runs."""

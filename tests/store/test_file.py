@@ -29,6 +29,22 @@ def test_files_that_are_no_messages_are_left_alone(tmp_path: Path) -> None:
     assert foreign.read_bytes() == b"changed"
 
 
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    """Part of what cannot be understood is said in a report, which others may read."""
+    (tmp_path / "secret").write_text("password")
+    (tmp_path / "store/requests").mkdir(parents=True)
+    (tmp_path / "store/requests/drain-v1.a").symlink_to(tmp_path / "secret")
+    assert open_channel(f"file:{tmp_path}/store").requests.read().entries == {}
+
+
+def test_no_more_is_read_than_a_store_may_hold(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    (tmp_path / "a").write_bytes(bytes(3 * MAX_TOTAL_BYTES))
+    assert len(store.read().entries["a"]) == MAX_TOTAL_BYTES + 1
+    store.write({"a": None})
+    assert store.read().entries == {}
+
+
 def test_permissions_follow_the_umask(tmp_path: Path) -> None:
     """The other side may be another user of the same group."""
     before = os.umask(0o002)

@@ -204,6 +204,7 @@ class BeforeCommit:
             self._reporter.change(reason=reasons.AWAITING_APPROVAL, message="planned; waits for approval")
             while not self._request.approved:
                 self._pause()
+            self._host.gate.begin()
 
     def _catch_up(self, options: DrainOptions) -> None:
         """Read on to the latest offsets of this moment, in all queries at once; one that is stopped meanwhile is not waited for.

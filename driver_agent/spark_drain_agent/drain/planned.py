@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from spark_drain_store import DrainOptions, reasons
 
 from spark_drain_agent.checkpoint.empty_state import awaits_first_batch
@@ -18,6 +21,7 @@ from spark_drain_agent.spark_internals.filesystems import filesystems_of
 from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
 from spark_drain_agent.spark_internals.sinks import unwritable, unwritable_columns
 from spark_drain_agent.spark_internals.sources import sources_without_end
+from spark_drain_agent.spark_internals.trial_folder import UnwritableFolderError
 
 __all__ = ["planned", "refuse_confs", "refuse_outputs", "refuse_unknown_end"]
 
@@ -99,7 +103,8 @@ def _check_store(tracked: TrackedQuery) -> None:
 def refuse_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan) -> None:
     """Raise `PlanRejectedError` where what a drain is to write beside the sink cannot be written."""
     if options.side_output_path is not None and plan.flushes:
-        obstacle = unwritable(tracked.internals, tracked.captured, options.side_output_format, options.side_output_path)
+        with _possible(f"incompleteWindows.sideOutput.path {options.side_output_path!r}"):
+            obstacle = unwritable(tracked.internals, tracked.captured, options.side_output_format, options.side_output_path)
         if obstacle:
             raise PlanRejectedError(
                 reasons.UNSUPPORTED_OPTION,
@@ -107,6 +112,14 @@ def refuse_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan
             )
     if options.state_export_path is not None:
         _refuse_export(tracked, options.state_export_path)
+
+
+@contextmanager
+def _possible(asked: str) -> Iterator[None]:
+    try:
+        yield
+    except UnwritableFolderError as error:
+        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, f"{asked} cannot be written: {error}: name another folder") from error
 
 
 def _refuse_export(tracked: TrackedQuery, path: str) -> None:
@@ -130,7 +143,9 @@ def _refuse_export(tracked: TrackedQuery, path: str) -> None:
         return  # there is nothing to export yet
     try:
         for folder, state in read_state(internals.session, tracked.location, batch_id):
-            if obstacle := unwritable_columns(internals, state, "parquet", path):
+            with _possible(asked):
+                obstacle = unwritable_columns(internals, state, "parquet", path)
+            if obstacle:
                 raise PlanRejectedError(
                     reasons.UNSUPPORTED_OPTION,
                     f"{asked} cannot be used for {tracked.label}: its state in {folder} cannot be written to Parquet: {obstacle}: leave "

@@ -121,6 +121,7 @@ class Agent:
                 return
             LOG.info("drain %s: %s", decision.notification.drain_id, decision.assignment.value)
             decided = Drain(self, decision)
+            self.gate.begin()
             _DRAINED.add(self.internals.application_id)
             self._drain = decided
             if decision.assignment is Assignment.FORWARD:
@@ -321,7 +322,7 @@ class Agent:
     @property
     def told_to_end(self) -> bool:
         """Whether a signal has told the program to end."""
-        return told_to_end(self.gate.held_since)
+        return told_to_end(self.gate.begun)
 
     @property
     def drain(self) -> Drain | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -14,6 +13,7 @@ from spark_drain_agent.milestones import reached
 from spark_drain_agent.spark_internals.data_sources import data_source_class
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.trial_folder import trial_folder
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["discard_once_at", "table_folder", "unwritable", "unwritable_columns", "write_once_at", "writes_files"]
@@ -110,6 +110,11 @@ def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format:
     """Return why the query's rows cannot be written to files in a batch format, or "".
 
     No row of them is, beside the folder that they are meant for: only a real write meets everything that a format refuses.
+
+    Raises
+    ------
+    UnwritableFolderError
+        No folder can be made there, whatever the format.
     """
     try:
         provider = data_source_class(internals, data_format)
@@ -128,13 +133,10 @@ def unwritable_columns(internals: SparkInternals, rows: DataFrame, data_format: 
 
 def _tried(internals: SparkInternals, schema: Any, data_format: str, folder: str) -> tuple[str, bool]:
     """Return why a write beside a folder without rows fails, or "", and whether for its columns."""
-    jvm = internals.jvm
-    empty = internals.session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), schema)
-    trial = jvm.org.apache.hadoop.fs.Path(f"{folder.rstrip('/')}.trial-{uuid.uuid4()}")
-    try:
-        DataFrame(empty, internals.session).write.format(data_format).save(trial.toString())
-    except JavaError as error:
-        return in_words(error), isinstance(error, AnalysisException)
-    finally:
-        trial.getFileSystem(internals.hadoop_conf()).delete(trial, True)
+    empty = internals.session._jsparkSession.createDataFrame(internals.jvm.java.util.ArrayList(), schema)
+    with trial_folder(internals, folder) as trial:
+        try:
+            DataFrame(empty, internals.session).write.format(data_format).save(f"{trial}/rows")
+        except JavaError as error:
+            return in_words(error), isinstance(error, AnalysisException)
     return "", False

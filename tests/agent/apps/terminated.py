@@ -1,4 +1,4 @@
-"""One query, and a main that ends on SIGTERM in the way that its second argument names. Usage: terminated.py BASE HOW."""
+"""One query, and a main that ends on SIGTERM, or on SIGINT, in the way that its second argument names. Usage: terminated.py BASE HOW."""
 
 import asyncio
 import signal
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.agent.driver.streams import start
 
@@ -16,7 +16,16 @@ base, how = Path(sys.argv[1]), sys.argv[2]
 if how == "waits for it":
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # before there are other threads, which inherit that
 spark = SparkSession.builder.getOrCreate()
-query = start(spark, base, "only")
+
+
+def stand_still(batch: DataFrame, batch_id: int) -> None:
+    """Take as long as the test wants."""
+    while (base / "block").exists():
+        (base / "blocked").touch()
+        time.sleep(0.05)
+
+
+query = start(spark, base, "only", stand_still)
 
 
 def stop(signum: int, frame: FrameType | None) -> None:
@@ -71,6 +80,17 @@ if how == "caught":
     except ToldError:
         pass
     stop(0, None)
+if how == "interrupted":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # not of a shell that runs this in the background
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        query.stop()
+        while not (base / "cleaned-up").exists():
+            time.sleep(0.1)
+    finally:
+        spark.stop()
+        sys.exit(5)
 query.awaitTermination()
 if how == "stops the query only":
     spark.stop()

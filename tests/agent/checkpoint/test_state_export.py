@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
+from pyarrow import parquet as pq  # type: ignore[import-untyped]  # pyarrow ships no types
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, MapType, StringType, StructType
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, MapType, StringType, StructType
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 from spark_drain_agent.checkpoint.exported_columns import distinct_names, with_distinct_names
 from spark_drain_agent.checkpoint.files import CheckpointFiles

@@ -140,6 +140,8 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
         ({"path": "nowhere://bucket/a"}, "PathNotAllowed", "on no filesystem that the driver can reach"),
         ({"path": "{base}/allowed"}, "PathNotAllowed", "is not below any of"),
         ({"path": "{base}/allowed/there"}, "PathExists", "exists already: name a folder that does not"),
+        ({"path": "{base}/allowed/file/refused"}, "UnsupportedOption", "file/refused' cannot be written: "),
+        ({"path": "{base}/allowed/refused/{long}"}, "UnsupportedOption", "cannot be written: "),
         (
             {"format": "parquette"},
             "UnsupportedOption",
@@ -151,17 +153,27 @@ def test_side_output_is_there_once_however_often_the_flush_is_tried(
 )
 def test_refused_before_anything_is_touched(warm: Warm, base: Path, options: dict[str, str], reason: str, words: str) -> None:
     (base / "allowed/there").mkdir(exist_ok=True, parents=True)
+    (base / "allowed/file").touch()
     Feed(base / "input")
     query = windows(warm, base, "refused")
     asked = side_output(base, "refused")
     for name, value in options.items():
-        asked[f"incompleteWindows__sideOutput__{name}"] = value.format(base=base)
+        asked[f"incompleteWindows__sideOutput__{name}"] = value.format(base=base, long="x" * 250)
     found = warm.refused(**asked)
     assert found[0] == reason
     assert words in found[1]
     assert query.isActive
     assert not list((base / "allowed").glob("refused*"))
     assert not list(base.glob("*.trial-*"))
+
+
+def test_a_plan_leaves_no_folder(warm: Warm, base: Path) -> None:
+    Feed(base / "input")
+    windows(warm, base, "planned")
+    asked = side_output(base, "planned/below/that")
+    with warm.requested(execution="PlanOnly", stateExport__path=f"{base}/allowed/planned/export", **asked) as drain:
+        warm.drains.reaches(drain, "Acknowledged", reason="Planned")
+        assert not (base / "allowed/planned").exists()
 
 
 def test_a_format_that_refuses_the_columns_together_is_refused_too(warm: Warm, base: Path) -> None:

@@ -203,6 +203,32 @@ def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:
         driver.close()
 
 
+def test_ctrl_c_ends_a_driver_that_a_drain_holds_only_later(tmp_path: Path) -> None:
+    """The drain decides while the program still cleans up after it was told to end."""
+    feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")
+    feed.add()
+    driver = Driver("terminated.py", tmp_path, "interrupted", store=drains)
+    try:
+        eventually(lambda: ids_in(tmp_path / "out/only") == exactly(feed.ids), "the query to read", alive=driver)
+        block = tmp_path / "block"
+        block.touch()
+        feed.add()
+        eventually((tmp_path / "blocked").exists, "a batch that stands still", alive=driver)
+        asked = drains.write()
+        drains.reaches(asked, "Stopping", driver=driver)
+        driver.interrupt()
+        block.unlink()
+        drains.reaches(asked, "Drained", driver=driver)
+        begun = time.monotonic()
+        (tmp_path / "cleaned-up").touch()
+        code = driver.wait(60)
+        assert time.monotonic() - begun < 20, driver.tail()
+        assert code == 5, driver.tail()
+    finally:
+        (tmp_path / "block").unlink(missing_ok=True)
+        driver.close()
+
+
 def test_a_held_driver_ends_with_the_jvm_that_has_started_it(tmp_path: Path) -> None:
     """With spark-submit Python is the JVM's child, and nobody else would end it."""
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")

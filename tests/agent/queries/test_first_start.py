@@ -117,11 +117,17 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         ("", {"source": "Delta", "path": "/table"}, "delta to file:/table"),
         ("", {"source": "iceberg", "path": "catalog:db.events"}, "iceberg to catalog:db.events"),
         ("", {"source": "kafka", "options": {"topic": "events"}}, "kafka to events"),
-        ("", {"source": "foreachBatch"}, "foreachbatch"),
+        ("", {"source": "kafka", "options": {"kafka.linger.ms": "5"}}, "kafka"),
+        ("", {"source": "foreachBatch", "options": {"a": "b"}}, "foreachbatch"),
+        (
+            "",
+            {"source": "mongodb", "options": {"database": "shop", "Collection": "a", "password": "x"}},
+            "mongodb to collection=a, database=shop",
+        ),
     ],
 )
 def test_what_a_query_writes_to(folder: str | None, writer: dict[str, Any], sink: str) -> None:
     options = writer.pop("options", {})
-    captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, **writer})
+    captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, "options": options.items(), **writer})
     tracked = SimpleNamespace(captured=captured, internals=SimpleNamespace(qualified="file:{}".format))
     assert first_start._sink(cast(TrackedQuery, tracked), folder) == sink
