@@ -221,9 +221,7 @@ class Drain:
         self._reporter.change_surely(self.request.wait_until_gone, state=DrainState.DRAINED, reason="Drained", message=message)
         reached("drained")
         if self._before is None:
-            LOG.warning(
-                "drain %s: drained by an earlier run; this one starts none of its queries while the request is there", self.drain_id
-            )
+            LOG.warning("drain %s: begun by an earlier run; this one starts none of its queries while the request is there", self.drain_id)
         LOG.info("drain %s: drained; the driver stays until the notification is removed", self.drain_id)
         self._ask_silent_executors(finished)
         self.request.wait_until_gone()

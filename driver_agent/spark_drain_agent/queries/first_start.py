@@ -120,7 +120,9 @@ def _sink(tracked: TrackedQuery, folder: str | None) -> str:
     """Return what the query writes to, see `Journal.begun_sink`."""
     captured = tracked.captured
     path = captured.path or captured.option("path")
-    if path and path.startswith("/"):  # other sinks have names of tables there
+    if path and "/" not in path:  # the name of a table, to some sinks
+        path = tracked.internals.full_name(path)
+    elif path and path.startswith("/"):
         path = tracked.internals.qualified(path)
     kind, where = captured.source.lower(), captured.table or path or captured.option("topic")
     if not where and kind not in _WITHOUT_PLACE:  # one that has options of its own for it

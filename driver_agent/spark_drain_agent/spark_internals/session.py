@@ -214,7 +214,7 @@ class SparkInternals:
 
         The application may change the current catalog and schema later, so the table gets its full name now.
         """
-        table = None if table is None else self._full_name(table)
+        table = None if table is None else self.full_name(table)
 
         def launch(jwriter: Any) -> Any:
             if table is not None:
@@ -256,7 +256,7 @@ class SparkInternals:
         plan = captured.dataset.queryExecution().analyzed()
         return replace(captured, dataset=self.first_class(_DATASETS).ofRows(session, plan))
 
-    def _full_name(self, table: str) -> str:
+    def full_name(self, table: str) -> str:
         """Return a table's name with catalog and schema, found as Spark finds them."""
         manager = self.session_state().catalogManager()
         try:

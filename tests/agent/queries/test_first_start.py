@@ -115,7 +115,8 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         ("file:/out", {"source": "parquet", "path": "/out"}, "file:/out"),
         (None, {"source": "parquet", "table": "events"}, "parquet to events"),
         ("", {"source": "Delta", "path": "/table"}, "delta to file:/table"),
-        ("", {"source": "iceberg", "path": "catalog:db.events"}, "iceberg to catalog:db.events"),
+        ("", {"source": "iceberg", "path": "events"}, "iceberg to events in db"),
+        ("", {"source": "iceberg", "path": "s3://bucket/events"}, "iceberg to s3://bucket/events"),
         ("", {"source": "kafka", "options": {"topic": "events"}}, "kafka to events"),
         ("", {"source": "kafka", "options": {"kafka.linger.ms": "5"}}, "kafka"),
         ("", {"source": "foreachBatch", "options": {"a": "b"}}, "foreachbatch"),
@@ -129,5 +130,5 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_what_a_query_writes_to(folder: str | None, writer: dict[str, Any], sink: str) -> None:
     options = writer.pop("options", {})
     captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, "options": options.items(), **writer})
-    tracked = SimpleNamespace(captured=captured, internals=SimpleNamespace(qualified="file:{}".format))
+    tracked = SimpleNamespace(captured=captured, internals=SimpleNamespace(qualified="file:{}".format, full_name="{} in db".format))
     assert first_start._sink(cast(TrackedQuery, tracked), folder) == sink
