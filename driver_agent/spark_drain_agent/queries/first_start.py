@@ -28,7 +28,6 @@ from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery, owners_word
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
-from spark_drain_agent.spark_internals.source_options import counted_options
 from spark_drain_agent.spark_internals.state_stores import (
     STATE_FORMAT,
     EmptyStore,
@@ -43,8 +42,8 @@ __all__ = ["prepare_first_start"]
 
 _WITHOUT_MEMORY = frozenset(["console", "memory", "noop"])
 """Sinks that know of nothing once the application has ended."""
-_WITHOUT_PLACE = frozenset([*_WITHOUT_MEMORY, "foreach", "foreachbatch", "kafka"])
-"""Sinks whose options, but for those that are asked for, do not say where they write."""
+_PLACES = ("topic", "database", "keyspace", "dbtable", "table", "collection", "index", "streamName")
+"""Options by which sinks are told where to write; any other one may differ from run to run, or be what mends a start that failed."""
 _WITHOUT_IDS = "kafka"
 """The sink that takes a batch again when it is repeated."""
 _FOLDER = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
@@ -124,10 +123,8 @@ def _sink(tracked: TrackedQuery, folder: str | None) -> str:
         path = tracked.internals.full_name(path)
     elif path and path.startswith("/"):
         path = tracked.internals.qualified(path)
-    kind, where = captured.source.lower(), captured.table or path or captured.option("topic")
-    if not where and kind not in _WITHOUT_PLACE:  # one that has options of its own for it
-        where = ", ".join(f"{name}={value}" for name, value in counted_options(captured.options))
-    return folder or " to ".join(filter(None, (kind, where)))
+    where = captured.table or path or ".".join(filter(None, map(captured.option, _PLACES)))
+    return folder or " to ".join(filter(None, (captured.source.lower(), where)))
 
 
 def _prepare_sink_log(tracked: TrackedQuery, files: CheckpointFiles, folder: str | None, first: int) -> None:

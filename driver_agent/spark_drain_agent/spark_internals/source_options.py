@@ -24,9 +24,9 @@ def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]
         source = leaf.dataSource()
         yield f"{source.className()} {source.userSpecifiedSchema().toString()} {counted_options(_pairs(source.options()))}"
     elif name == "StreamingRelationV2":
-        yield str(counted_options(_entries(leaf.extraOptions())))
+        yield counted_options(_entries(leaf.extraOptions()))
     elif name == "DataSourceV2Relation":
-        yield str(counted_options(_entries(leaf.options())))
+        yield counted_options(_entries(leaf.options()))
     elif name == "LogicalRelation" and str(leaf.relation().getClass().getSimpleName()) == "HadoopFsRelation":
         relation = leaf.relation()
         folder = internals.jvm.java.lang.System.getProperty("user.dir")
@@ -44,6 +44,6 @@ def _entries(options: Any) -> Iterator[tuple[str, str]]:
     return ((str(key), str(given[key])) for key in given)
 
 
-def counted_options(options: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return options in their order by name, without credentials, and without those of `_OF_ONE_RUN`."""
-    return sorted((key.lower(), redacted(value)) for key, value in options if not (_OF_ONE_RUN.fullmatch(key) or is_secret(key)))
+def counted_options(options: Iterable[tuple[str, str]]) -> str:
+    """Return options without credentials, and without those of `_OF_ONE_RUN`."""
+    return str(sorted((key.lower(), redacted(value)) for key, value in options if not (_OF_ONE_RUN.fullmatch(key) or is_secret(key))))

@@ -119,16 +119,12 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         ("", {"source": "iceberg", "path": "s3://bucket/events"}, "iceberg to s3://bucket/events"),
         ("", {"source": "kafka", "options": {"topic": "events"}}, "kafka to events"),
         ("", {"source": "kafka", "options": {"kafka.linger.ms": "5"}}, "kafka"),
-        ("", {"source": "foreachBatch", "options": {"a": "b"}}, "foreachbatch"),
-        (
-            "",
-            {"source": "mongodb", "options": {"database": "shop", "Collection": "a", "password": "x"}},
-            "mongodb to collection=a, database=shop",
-        ),
+        ("", {"source": "foreachBatch", "options": {"batchSize": "1"}}, "foreachbatch"),
+        ("", {"source": "mongodb", "options": {"database": "shop", "collection": "a", "batchSize": "1000"}}, "mongodb to shop.a"),
     ],
 )
 def test_what_a_query_writes_to(folder: str | None, writer: dict[str, Any], sink: str) -> None:
     options = writer.pop("options", {})
-    captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, "options": options.items(), **writer})
+    captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, **writer})
     tracked = SimpleNamespace(captured=captured, internals=SimpleNamespace(qualified="file:{}".format, full_name="{} in db".format))
     assert first_start._sink(cast(TrackedQuery, tracked), folder) == sink
