@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_drain_agent.checkpoint.exported_columns import exportable
+from spark_drain_agent.checkpoint.exported_columns import distinct_names, exportable
 from spark_drain_agent.spark_internals.errors import JavaError
 
 __all__ = ["ExportError", "StatePart", "export_state", "parts_of", "read_state"]
@@ -57,9 +57,10 @@ def _tables(operator: str, store: str, properties: str) -> list[tuple[str, dict[
     described = json.loads(properties or "{}")
     variables = [variable["stateName"] for variable in described.get("stateVariables", [])]
     # Timers are kept in variables of Spark's own, which the reader shows by another option only.
-    found = [(name, {"stateVarName": name}) for name in variables if not name.startswith("$")]
-    timers = str(described.get("timeMode", "NoTime")) not in ("NoTime", "None")
-    return [*found, *([("timers", {"readRegisteredTimers": "true"})] if timers else [])]
+    found = {name: {"stateVarName": name} for name in variables if not name.startswith("$")}
+    if str(described.get("timeMode", "NoTime")) not in ("NoTime", "None"):
+        found[distinct_names([*found, "timers"])[-1]] = {"readRegisteredTimers": "true"}
+    return list(found.items())
 
 
 def read_state(session: SparkSession, checkpoint: str, batch_id: int) -> Iterator[tuple[str, DataFrame]]:

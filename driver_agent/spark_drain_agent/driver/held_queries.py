@@ -64,9 +64,11 @@ class HeldQueries:
 
     def shields(self, query: StreamingQuery) -> bool:
         """Return whether the query seems to run although a drain may have ended it."""
-        if self._host.gate.phase is not Phase.HELD or not self.owns(query):
-            return False
-        return not (query.runId in self._stopped_runs and self._host.told_to_end)
+        return self._host.gate.phase is Phase.HELD and self.owns(query) and not self._let_end(query.runId)
+
+    def _let_end(self, run_id: str) -> bool:
+        """Return whether the application has stopped a query and was told to end: then it has ended, as without a drain."""
+        return run_id in self._stopped_runs and self._host.told_to_end
 
     def stopped(self, query: StreamingQuery) -> None:
         """Take note that the application has stopped a query that the drain under way ends."""
@@ -162,10 +164,18 @@ class HeldQueries:
         if self._host.gate.phase is not Phase.HELD:
             return {}
         found: dict[str, StreamingQuery] = {
-            item.query_id: item.query for item in self.owned() if item.query is not None and item.belongs_to(streams)
+            item.query_id: item.query
+            for item in self.owned()
+            if item.query is not None and item.belongs_to(streams) and not self._let_end(item.run_id)
         }
         found.update((held.id, held) for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams) and held.is_listed)
         return found
+
+    def any_let_end(self, streams: StreamingQueryManager) -> bool:
+        """Return whether a query of a session has ended for the application although a drain holds it, since it asked to forget such."""
+        stopped = [item for item in self.owned() if item.query is not None and not item.forgotten and self._let_end(item.run_id)]
+        held = [tracked for tracked, held in self._known_stand_ins() if not held.waits]
+        return any(item.belongs_to(streams) for item in (*stopped, *held))
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:
         """Return the queries of a session that have ended, but not by a drain, since the application last asked to forget such.
@@ -191,7 +201,8 @@ class HeldQueries:
     def forget_ended(self, streams: StreamingQueryManager) -> None:
         """Take note that the application does not want to be told any more of queries that have ended."""
         given_up = [item for item, _ in self._given_up.values() if item.belongs_to(streams)]
-        for item in (*self._ended(streams), *given_up):
+        let_end = [item for item in self.owned() if item.query is not None and item.belongs_to(streams) and self._let_end(item.run_id)]
+        for item in (*self._ended(streams), *given_up, *let_end):
             item.forget()
         with self._lock:
             self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].exception() is None}

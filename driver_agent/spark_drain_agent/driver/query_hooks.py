@@ -168,9 +168,10 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
     for query in reversed(ended_beside):  # Spark tells the last failure
         with as_agent():
             query.awaitTermination(_ENDED_SECONDS)  # raises what it failed with
-    if not ended_beside:
-        agent.wait_while_held(seconds)
-    return bool(ended_beside)
+    if ended_beside or agent.held.any_let_end(streams):
+        return True
+    agent.wait_while_held(seconds)
+    return False
 
 
 def _hook_wait_for_data(asked: Current) -> None:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["counted_options", "options_of"]
 
-_OF_ONE_RUN = re.compile(r"(?i)starting.*|(max|min)\w*PerTrigger|minPartitions|kafka\.group\.id|groupIdPrefix|checkpointLocation|queryName")
+_OF_ONE_RUN = re.compile(
+    r"(?i)starting.*|(max|min)\w*PerTrigger|minPartitions|kafka\.(group|client)\.id|groupIdPrefix|checkpointLocation|queryName"
+)
 """Options that a checkpoint overrides, that set the pace, or that name the reader or the query: what it computes depends on none."""
 
 
@@ -46,4 +48,10 @@ def _entries(options: Any) -> Iterator[tuple[str, str]]:
 
 def counted_options(options: Iterable[tuple[str, str]]) -> str:
     """Return options without credentials, and without those of `_OF_ONE_RUN`."""
-    return str(sorted((key.lower(), redacted(value)) for key, value in options if not (_OF_ONE_RUN.fullmatch(key) or is_secret(key))))
+    return str(
+        sorted(
+            (key.lower(), redacted(without_fetch_ids(value)))
+            for key, value in options
+            if not (_OF_ONE_RUN.fullmatch(key) or is_secret(key))
+        )
+    )

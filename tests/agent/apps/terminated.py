@@ -80,6 +80,19 @@ if how == "caught":
     except ToldError:
         pass
     stop(0, None)
+if how == "any":
+
+    def stop_all(signum: int, frame: FrameType | None) -> None:
+        """Stop what runs, and leave the rest to main."""
+        for running in spark.streams.active:
+            running.stop()
+
+    signal.signal(signal.SIGTERM, stop_all)
+    spark.streams.awaitAnyTermination()
+    while spark.streams.active:
+        time.sleep(0.1)
+    spark.stop()
+    sys.exit(5)
 if how == "interrupted":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # not of a shell that runs this in the background
     try:

@@ -69,8 +69,15 @@ def metadata(operator: int, name: str, store: str, properties: str | None = None
                 ("0-transformWithStateInPandasExec/timers", {"operatorId": "0", "readRegisteredTimers": "true"}),
             ],
         ),
+        (
+            [metadata(0, "transformWithStateExec", "default", '{"timeMode":"ProcessingTime","stateVariables":[{"stateName":"timers"}]}')],
+            [
+                ("0-transformWithStateExec/timers", {"operatorId": "0", "stateVarName": "timers"}),
+                ("0-transformWithStateExec/timers_2", {"operatorId": "0", "readRegisteredTimers": "true"}),
+            ],
+        ),
     ],
-    ids=["stateless", "aggregation", "join", "transformWithState"],
+    ids=["stateless", "aggregation", "join", "transformWithState", "a variable of the timers' name"],
 )
 def test_what_is_read_of_an_operator(rows: list[dict[str, Any]], parts: list[tuple[str, dict[str, str]]]) -> None:
     assert parts_of(rows) == [StatePart(folder, options) for folder, options in parts]

@@ -181,7 +181,7 @@ def test_without_an_agent_no_generation_is_known(warm: Warm, tmp_path: Path, fee
 @pytest.mark.parametrize(
     "how",
     [
-        *("stops", "exits", "default", "asyncio", "waits for it"),
+        *("stops", "exits", "default", "asyncio", "waits for it", "any"),
         *(pytest.param(how, marks=pytest.mark.soak) for how in ("caught", "flag", "stops the query only")),
     ],
 )

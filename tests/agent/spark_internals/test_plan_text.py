@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -236,6 +237,14 @@ def test_a_watermark_on_another_column_of_its_name_is_another_one(plans: Plans) 
     assert text(watermarked(plans, "a"))[1] != text(watermarked(plans, "b"))[1]
 
 
-@pytest.mark.parametrize("option", ["my.password", "startingOffsets", "maxFilesPerTrigger", "kafka.group.id"])
+@pytest.mark.parametrize("option", ["my.password", "startingOffsets", "maxFilesPerTrigger", "kafka.group.id", "kafka.client.id"])
 def test_options_that_belong_to_a_run_do_not_count(plans: Plans, option: str) -> None:
     assert text(plans.events(**{option: "1"})) == text(plans.events(**{option: "2"}))
+
+
+def test_where_spark_has_fetched_a_file_of_an_option_does_not_count(plans: Plans) -> None:
+    """Each run has a folder of its own for what is shipped to it, such as a truststore."""
+    folders = [f"/tmp/spark-{uuid.uuid4()}/userFiles-{uuid.uuid4()}" for _ in range(2)]
+    stores = [plans.events(**{"kafka.ssl.truststore.location": f"{folder}/trust.jks"}) for folder in folders]
+    assert text(stores[0]) == text(stores[1])
+    assert text(stores[0]) != text(plans.events(**{"kafka.ssl.truststore.location": f"{folders[0]}/other.jks"}))
