@@ -30,6 +30,7 @@ from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionE
 from spark_drain_agent.queries.freeze import FrozenQuery, newest_planned, terminate
 from spark_drain_agent.queries.tracked import TrackedQuery, owners_word
 from spark_drain_agent.spark_internals.live_query import LiveQuery
+from spark_drain_agent.spark_internals.relaunch import leave_state_unchecked
 from spark_drain_agent.user_code.batch_marks import marked
 
 __all__ = ["CommittedQuery", "DrainUndoneError"]
@@ -266,6 +267,7 @@ class CommittedQuery:
             tried = self._flushes_in_place(live)
             if tried:
                 self._tracked.keep_limits(live.session)
+                leave_state_unchecked(live.session)
                 flushed = flush_running(live, checkpoint, partial(self._begin, before, tell), committed)
                 committed = flushed.flush_batch_id if flushed is not None else committed
         finally:

@@ -7,6 +7,7 @@ called through a function that takes note of the signal first; `signal.signal` a
 from __future__ import annotations
 
 import functools
+import math
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from spark_drain_agent.clock import monotonic
 
 __all__ = ["ends_for_a_signal", "take_note_of_signals", "told_to_end"]
 
+_CLEANING_UP_SECONDS = 60.0
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 _arrived: dict[int, float] = {}
 _noting = False
@@ -87,11 +89,12 @@ def _own(handler: Any) -> Any:
 
 
 def told_to_end(since: float) -> bool:
-    """Return whether SIGTERM has come, ever, or SIGINT since a time of the monotonic clock.
+    """Return whether SIGTERM has come, ever, or SIGINT since a minute before a time of the monotonic clock.
 
-    Ctrl-C may only interrupt what a notebook or a prompt is doing; one from long ago means nothing.
+    Ctrl-C may only interrupt what a notebook or a prompt is doing; one from long ago means nothing. But who was interrupted just before
+    may still be cleaning up.
     """
-    return signal.SIGTERM in _arrived or _arrived.get(signal.SIGINT, since) > since
+    return signal.SIGTERM in _arrived or _arrived.get(signal.SIGINT, -math.inf) > since - _CLEANING_UP_SECONDS
 
 
 def ends_for_a_signal() -> bool:

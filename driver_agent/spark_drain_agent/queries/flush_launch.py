@@ -27,7 +27,7 @@ def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], Stream
     internals = tracked.internals
 
     def launch(checkpoint: str) -> StreamingQuery:
-        captured = tracked.as_started()
+        captured = tracked.as_started(same=tracked.fingerprint == journal.fingerprint)
         if journal.windows == "SideOutput":
             mode = side_output_mode(tracked.facts())
             return write_once_at(

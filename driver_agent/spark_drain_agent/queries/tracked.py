@@ -27,7 +27,7 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator
 from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.relations import read_from, written_to
-from spark_drain_agent.spark_internals.relaunch import RETAINED
+from spark_drain_agent.spark_internals.relaunch import RETAINED, leave_state_unchecked
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import JOIN_FORMAT, STATE_FORMAT, STATE_PROVIDER
@@ -179,11 +179,16 @@ class TrackedQuery:
         """Keep the session for later starts as it is now: the query's own, where it has one, else the application's."""
         self._session = self.internals.cloned_session(self.live.session if self.query is not None else None)
 
-    def as_started(self) -> CapturedWriter:
-        """Return the writer in the session that was kept: the application may have changed confs, schema or views since."""
+    def as_started(self, *, same: bool = False) -> CapturedWriter:
+        """Return the writer in the session that was kept: the application may have changed confs, schema or views since.
+
+        Where the query is known to be the ``same`` as the one that has written the state, Spark does not check that.
+        """
         if self._session is None:
             self.keep_session()
         self.keep_limits(self._session)
+        if same:
+            leave_state_unchecked(self._session)
         return self.internals.in_session(self.captured, self._session)
 
     def keep_limits(self, session: Any) -> None:

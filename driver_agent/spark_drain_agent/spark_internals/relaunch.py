@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["RETAINED", "active", "prepare_relaunch"]
+__all__ = ["RETAINED", "active", "leave_state_unchecked", "prepare_relaunch"]
 
 RETAINED = "spark.sql.streaming.minBatchesToRetain"
 """Conf: of so many batches Spark keeps the state. With 1, RocksDB's state before the flush goes once the flush is committed (measured)."""
 
+_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 _DELTA = "spark.databricks.delta.streaming."
 _LIFTED = {f"{_DELTA}allowSchemaLocationOutsideCheckpointLocation": "true", f"{_DELTA}schemaTracking.metadataPathCheck.enabled": "false"}
 """Delta wants a source's schema log below the checkpoint that it was made for; a work copy of that checkpoint is another folder."""
@@ -35,6 +36,15 @@ def prepare_relaunch(session: Any, application: Any) -> None:
     for listener in application.streams().listListeners():
         if listener not in told:
             session.streams().addListener(listener)
+
+
+def leave_state_unchecked(session: Any) -> None:
+    """Have Spark not compare the schema of state with that of before, in a JVM session that is not the application's.
+
+    A batch without input may plan a column as one that may be null, which in every other batch is found to be never null: a constant over
+    an empty relation is calculated before its nullability is looked at. The rows are the same, and Spark refuses the schema.
+    """
+    session.sessionState().conf().setConfString(_CHECK, "false")
 
 
 @contextmanager

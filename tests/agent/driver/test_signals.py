@@ -1,0 +1,26 @@
+"""Which signals tell a program that a drain holds to end."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from spark_drain_agent.driver import signals
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds_before", "told"),
+    [
+        (signal.SIGTERM, 86400.0, True),
+        (signal.SIGINT, -1.0, True),
+        (signal.SIGINT, 5.0, True),
+        (signal.SIGINT, 3600.0, False),
+        (None, 0.0, False),
+    ],
+)
+def test_a_signal_counts_that_came_in_the_drain_or_just_before(
+    monkeypatch: pytest.MonkeyPatch, number: int | None, seconds_before: float, told: bool
+) -> None:
+    """A program that was interrupted may clean up for some time; Ctrl-C in a notebook's cell of an hour ago means nothing."""
+    monkeypatch.setattr(signals, "_arrived", {} if number is None else {number: 1e6 - seconds_before})
+    assert signals.told_to_end(1e6) is told
