@@ -67,8 +67,8 @@ class HeldQueries:
         return self._host.gate.phase is Phase.HELD and self.owns(query) and not self._let_end(query.runId)
 
     def _let_end(self, run_id: str) -> bool:
-        """Return whether the application has stopped a query and was told to end: then it has ended, as without a drain."""
-        return run_id in self._stopped_runs and self._host.told_to_end
+        """Return whether the application has stopped a query, or Spark, and was told to end: then it has ended, as without a drain."""
+        return self._ends(run_id in self._stopped_runs)
 
     def stopped(self, query: StreamingQuery) -> None:
         """Take note that the application has stopped a query that the drain under way ends."""
@@ -152,7 +152,10 @@ class HeldQueries:
             return list(self._stand_ins.values())
 
     def _over(self, stopped: bool) -> bool:
-        return self._host.internals.jvm_ended or (stopped and self._host.told_to_end)
+        return self._host.internals.jvm_ended or self._ends(stopped)
+
+    def _ends(self, stopped: bool) -> bool:
+        return (stopped or self._host.internals.stop_returned) and self._host.told_to_end
 
     def forget_stand_ins(self) -> None:
         """Take note that the application starts queries again."""

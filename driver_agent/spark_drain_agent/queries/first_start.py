@@ -121,7 +121,7 @@ def _sink(tracked: TrackedQuery, folder: str | None) -> str:
     path = captured.path or captured.option("path")
     if path and "/" not in path:  # the name of a table, to some sinks
         path = tracked.internals.full_name(path)
-    elif path and path.startswith("/"):
+    elif path and not _FOLDER.match(path):
         path = tracked.internals.qualified(path)
     where = captured.table or path or ".".join(filter(None, map(captured.option, _PLACES)))
     return folder or " to ".join(filter(None, (captured.source.lower(), where)))

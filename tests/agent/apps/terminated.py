@@ -1,6 +1,7 @@
 """One query, and a main that ends on SIGTERM, or on SIGINT, in the way that its second argument names. Usage: terminated.py BASE HOW."""
 
 import asyncio
+import contextlib
 import signal
 import sys
 import threading
@@ -8,6 +9,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.agent.driver.streams import start
@@ -92,6 +94,13 @@ if how == "any":
     while spark.streams.active:
         time.sleep(0.1)
     spark.stop()
+    sys.exit(5)
+if how == "stops Spark":
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=spark.stop).start())
+    with contextlib.suppress(StreamingQueryException):  # Spark's own answer, where the query ran
+        query.awaitTermination()
+    while query.isActive:
+        time.sleep(0.1)
     sys.exit(5)
 if how == "interrupted":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # not of a shell that runs this in the background

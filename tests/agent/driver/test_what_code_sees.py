@@ -181,7 +181,7 @@ def test_without_an_agent_no_generation_is_known(warm: Warm, tmp_path: Path, fee
 @pytest.mark.parametrize(
     "how",
     [
-        *("stops", "exits", "default", "asyncio", "waits for it", "any"),
+        *("stops", "exits", "default", "asyncio", "waits for it", "any", "stops Spark"),
         *(pytest.param(how, marks=pytest.mark.soak) for how in ("caught", "flag", "stops the query only")),
     ],
 )
