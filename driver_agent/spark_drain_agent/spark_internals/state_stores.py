@@ -183,8 +183,8 @@ def _collect(plan: Any, stateful: Any, found: dict[int, OperatorStores]) -> None
         stores = _stores(plan, operator)
         known = found.get(number)
         if known is None or len(stores) > len(known.names):  # the half of an operator that restores state names no stores
-            # Not what its state info says, which is the conf: an operator over all rows, as a limit, has one.
-            partitions = int(children.apply(0).outputPartitioning().numPartitions())
+            over_all_rows = int(children.apply(0).outputPartitioning().numPartitions()) == 1  # as a limit; its state info has the conf
+            partitions = 1 if over_all_rows else int(info.get().numPartitions())
             initial = bool(private_field(plan, "hasInitialState"))
             metadata = _metadata(plan, number, partitions) if operator.startswith("TransformWithState") else ""
             found[number] = OperatorStores(number, operator, partitions, stores, initial, metadata)
