@@ -59,12 +59,22 @@ class HeldQueries:
 
     def owns(self, query: StreamingQuery) -> bool:
         """Return whether the drain under way is about this query."""
+        return self._owned(query) is not None
+
+    def _owned(self, query: StreamingQuery) -> TrackedQuery | None:
+        """Return what the drain under way knows of a query; the JVM is asked only for an object that is not the one of its start.
+
+        A signal handler may interrupt a thread that waits, and Py4J takes no other call in the middle of one.
+        """
         owned = self.owned()
-        return bool(owned) and any(item.query_id == query.id for item in owned)
+        found = next((item for item in owned if item.query is query), None)
+        return found or next((item for item in owned if item.query_id == query.id), None)
 
     def shields(self, query: StreamingQuery) -> bool:
         """Return whether the query seems to run although a drain may have ended it."""
-        return self._host.gate.phase is Phase.HELD and self.owns(query) and not self._let_end(query.runId)
+        if self._host.gate.phase is not Phase.HELD or (owned := self._owned(query)) is None:
+            return False
+        return not self._over((owned.run_id if owned.query is query else query.runId) in self._stopped_runs)
 
     def _let_end(self, run_id: str) -> bool:
         """Return whether the application has stopped a query, or Spark, and was told to end: then it has ended, as without a drain."""

@@ -103,16 +103,15 @@ if how == "stops Spark":
         time.sleep(0.1)
     sys.exit(5)
 if how == "interrupted":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # not of a shell that runs this in the background
-    try:
-        query.awaitTermination()
-    except KeyboardInterrupt:
-        query.stop()
-        while not (base / "cleaned-up").exists():
-            time.sleep(0.1)
-    finally:
-        spark.stop()
-        sys.exit(5)
+    told = threading.Event()  # an exception in the middle of a call by Py4J may break the next one as well
+    signal.signal(signal.SIGINT, lambda *_: told.set())
+    while not told.wait(0.2):
+        pass
+    query.stop()
+    while not (base / "cleaned-up").exists():
+        time.sleep(0.1)
+    spark.stop()
+    sys.exit(5)
 query.awaitTermination()
 if how == "stops the query only":
     spark.stop()
