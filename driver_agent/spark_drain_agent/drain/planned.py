@@ -111,7 +111,11 @@ def refuse_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan
                 f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not work for {tracked.label}: {obstacle}",
             )
     if options.state_export_path is not None:
-        _refuse_export(tracked, options.state_export_path)
+        asked = f"stateExport.path {options.state_export_path!r}"
+        with _possible(asked):
+            obstacle = _obstacle_to_export(tracked, options.state_export_path)
+        if obstacle:
+            raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, f"{asked} {obstacle}: leave stateExport out")
 
 
 @contextmanager
@@ -122,38 +126,27 @@ def _possible(asked: str) -> Iterator[None]:
         raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, f"{asked} cannot be written: {error}: name another folder") from error
 
 
-def _refuse_export(tracked: TrackedQuery, path: str) -> None:
-    asked, internals = f"stateExport.path {path!r}", tracked.internals
+def _obstacle_to_export(tracked: TrackedQuery, path: str) -> str:
+    """Return why the state cannot be exported there, or ""; raises `UnwritableFolderError`."""
+    internals = tracked.internals
     if int(internals.spark_version.split(".")[0]) < 4:
-        raise PlanRejectedError(
-            reasons.UNSUPPORTED_OPTION,
-            f"{asked} needs the state reader of Spark 4.0 or newer, and this is Spark {internals.spark_version}: leave stateExport out",
-        )
+        return f"needs the state reader of Spark 4.0 or newer, and this is Spark {internals.spark_version}"
     if tracked.location is None or not tracked.facts().operators:
-        return
+        return ""
+    unusable = f"cannot be used for {tracked.label}: "
     if internals.is_encoded(tracked.location):
-        raise PlanRejectedError(
-            reasons.UNSUPPORTED_OPTION,
-            f"{asked} cannot be used for {tracked.label}: Spark's state reader does not find a checkpoint whose path has characters that "
-            f"a URI encodes, such as a space, and this one is {tracked.location!r}: leave stateExport out",
+        return (
+            f"{unusable}Spark's state reader does not find a checkpoint whose path has characters that a URI encodes, such as a space, and "
+            f"this one is {tracked.location!r}"
         )
     files, batch_id = tracked.checkpoint_files(), tracked.checkpoint().newest_commit
     journal = read_journal(files)
     if batch_id is None or not files.is_folder("state") or (journal is not None and awaits_first_batch(files, journal)):
-        return  # there is nothing to export yet
+        return ""  # there is nothing to export yet
     try:
         for folder, state in read_state(internals.session, tracked.location, batch_id):
-            with _possible(asked):
-                obstacle = unwritable_columns(internals, state, "parquet", path)
-            if obstacle:
-                raise PlanRejectedError(
-                    reasons.UNSUPPORTED_OPTION,
-                    f"{asked} cannot be used for {tracked.label}: its state in {folder} cannot be written to Parquet: {obstacle}: leave "
-                    "stateExport out",
-                )
+            if obstacle := unwritable_columns(internals, state, "parquet", path):
+                return f"{unusable}its state in {folder} cannot be written to Parquet: {obstacle}"
     except (*JavaError, KeyError, ValueError) as error:
-        raise PlanRejectedError(
-            reasons.UNSUPPORTED_OPTION,
-            f"{asked} cannot be used for {tracked.label}: Spark's state reader cannot read its state after batch {batch_id}: "
-            f"{in_words(error)}: leave stateExport out",
-        ) from error
+        return f"{unusable}Spark's state reader cannot read its state after batch {batch_id}: {in_words(error)}"
+    return ""

@@ -76,9 +76,10 @@ class HeldQueries:
             return False
         return not self._over((owned.run_id if owned.query is query else query.runId) in self._stopped_runs)
 
-    def _let_end(self, run_id: str) -> bool:
-        """Return whether the application has stopped a query, or Spark, and was told to end: then it has ended, as without a drain."""
-        return self._ends(run_id in self._stopped_runs)
+    def _owned_in(self, streams: StreamingQueryManager, *, let_end: bool) -> list[TrackedQuery]:
+        """Return the queries of a session that the drain under way is about: those that seem to run, or those that it has let end."""
+        owned = [item for item in self.owned() if item.query is not None and self._ends(item.run_id in self._stopped_runs) is let_end]
+        return [item for item in owned if item.belongs_to(streams)]
 
     def stopped(self, query: StreamingQuery) -> None:
         """Take note that the application has stopped a query that the drain under way ends."""
@@ -165,6 +166,7 @@ class HeldQueries:
         return self._host.internals.jvm_ended or self._ends(stopped)
 
     def _ends(self, stopped: bool) -> bool:
+        """Return whether the application has stopped a query, or Spark, and was told to end: then it has ended, as without a drain."""
         return (stopped or self._host.internals.stop_returned) and self._host.told_to_end
 
     def forget_stand_ins(self) -> None:
@@ -177,18 +179,15 @@ class HeldQueries:
         if self._host.gate.phase is not Phase.HELD:
             return {}
         found: dict[str, StreamingQuery] = {
-            item.query_id: item.query
-            for item in self.owned()
-            if item.query is not None and item.belongs_to(streams) and not self._let_end(item.run_id)
+            item.query_id: item.query for item in self._owned_in(streams, let_end=False) if item.query is not None
         }
         found.update((held.id, held) for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams) and held.is_listed)
         return found
 
     def any_let_end(self, streams: StreamingQueryManager) -> bool:
         """Return whether a query of a session has ended for the application although a drain holds it, since it asked to forget such."""
-        stopped = [item for item in self.owned() if item.query is not None and not item.forgotten and self._let_end(item.run_id)]
-        held = [tracked for tracked, held in self._known_stand_ins() if not held.waits]
-        return any(item.belongs_to(streams) for item in (*stopped, *held))
+        stopped = any(not item.forgotten for item in self._owned_in(streams, let_end=True))
+        return stopped or any(not held.waits and tracked.belongs_to(streams) for tracked, held in self._known_stand_ins())
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:
         """Return the queries of a session that have ended, but not by a drain, since the application last asked to forget such.
@@ -214,8 +213,7 @@ class HeldQueries:
     def forget_ended(self, streams: StreamingQueryManager) -> None:
         """Take note that the application does not want to be told any more of queries that have ended."""
         given_up = [item for item, _ in self._given_up.values() if item.belongs_to(streams)]
-        let_end = [item for item in self.owned() if item.query is not None and item.belongs_to(streams) and self._let_end(item.run_id)]
-        for item in (*self._ended(streams), *given_up, *let_end):
+        for item in (*self._ended(streams), *given_up, *self._owned_in(streams, let_end=True)):
             item.forget()
         with self._lock:
             self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].exception() is None}
