@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from spark_drain_store import reasons
 from spark_drain_store.codec import KEY, MalformedMessageError, Reader, render
 from spark_drain_store.options import DrainOptions
 
@@ -357,6 +358,11 @@ class DrainReport:
     agent_version: str = ""
     spark_version: str = ""
     drained_at: datetime | None = None
+
+    @property
+    def awaits_approval(self) -> bool:
+        """Whether the plan is in ``queries``, for somebody to approve."""
+        return self.state is DrainState.ACKNOWLEDGED and self.reason == reasons.AWAITING_APPROVAL
 
     def to_json(self) -> str:
         """Return the stored form."""

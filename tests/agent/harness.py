@@ -172,6 +172,8 @@ class Driver:
         A command that runs the rest of its arguments as one.
     submitted
         Whether spark-submit starts it, so that the JVM is its parent.
+    python
+        What spark-submit runs as Python.
     """
 
     def __init__(
@@ -183,6 +185,7 @@ class Driver:
         confs: dict[str, str] | None = None,
         prefix: Sequence[str] = (),
         submitted: bool = False,
+        python: str = sys.executable,
     ) -> None:
         self._log = base / f"{Path(script).stem}-{time.monotonic_ns()}.log"
         agent = ["--metadata-store", store.location] if store else []
@@ -215,7 +218,7 @@ class Driver:
                     **os.environ,
                     "PYTHONPATH": os.pathsep.join([str(APPS.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]),
                     "PYSPARK_PYTHON": sys.executable,
-                    "PYSPARK_DRIVER_PYTHON": sys.executable,
+                    "PYSPARK_DRIVER_PYTHON": python,
                     "SPARK_LOCAL_IP": "127.0.0.1",
                     **spark_java.environment(),
                     "PYSPARK_SUBMIT_ARGS": " ".join([*conf, "pyspark-shell"]),

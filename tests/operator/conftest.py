@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_drain_store import DrainState
+from spark_drain_store import DrainState, reasons
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, KubeClient
 
 from devcluster.api import RunningControlPlane, control_plane
@@ -53,7 +53,7 @@ class World:
         agent = self.run_application()
         drain_id = self.create_drain(**spec)
         agent.await_notification()
-        agent.report(drain_id, state)
+        agent.report(drain_id, state, reason=reasons.AWAITING_APPROVAL if phase == "AwaitingApproval" else "")
         self.await_phase(phase or state.value)
         return agent, drain_id
 

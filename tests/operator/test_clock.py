@@ -82,7 +82,7 @@ def test_a_drain_expires_by_the_clock_of_the_api_server(world: World) -> None:
     agent = world.run_application()
     drain_id = world.create_drain(expirationSeconds=60, acknowledgeTimeoutSeconds=600, execution="AfterApproval")
     agent.await_notification()
-    agent.report(drain_id, DrainState.ACKNOWLEDGED)
+    agent.report(drain_id, DrainState.ACKNOWLEDGED, reason="AwaitingApproval")
     world.await_phase("AwaitingApproval")
     soon = format_time(later(now(), 4))
     world.create_drain("soon", expirationTime=soon, applicationRef={**world.drain()["spec"]["applicationRef"], "name": "missing"})

@@ -75,16 +75,26 @@ def test_with_the_same_policy_nothing_is_done(versions: Versions) -> None:
     assert versions.sink.ids == Counter(event.id for event in EVENTS)
 
 
-def test_with_policy_keep_no_start_goes_on_from_there(
-    versions: Versions, application: Begin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Nothing is exported either: there is no state but what the agent has made."""
+@pytest.fixture
+def export_allowed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let drains write below the test's folder."""
     conf = SparkInternals.conf
 
     def of_application(internals: SparkInternals, name: str, default: str = "") -> str:
         return tmp_path.as_uri() if name == ALLOWED_PATHS else conf(internals, name, default)
 
     monkeypatch.setattr(SparkInternals, "conf", of_application)
+
+
+@pytest.mark.usefixtures("export_allowed")
+def test_where_the_state_is_kept_there_is_none_to_export(versions: Versions, tmp_path: Path) -> None:
+    report = versions.drained(2, mode="Stop", stateExport__path=f"{tmp_path}/exported")
+    assert (report.state_export, (tmp_path / "exported").exists()) == ("", False)
+
+
+@pytest.mark.usefixtures("export_allowed")
+def test_with_policy_keep_no_start_goes_on_from_there(versions: Versions, application: Begin, tmp_path: Path) -> None:
+    """Nothing is exported either: there is no state but what the agent has made."""
     report = versions.drained(2, checkpoint__policy="Keep", stateExport__path=f"{tmp_path}/exported")
     assert (report.checkpoint_policy, report.message, report.state_export) == ("Keep", "", "")
     assert "CHECKPOINT_POLICY_KEEP" in (versions.checkpoint / "metadata").read_text()

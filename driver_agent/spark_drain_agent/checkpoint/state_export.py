@@ -9,10 +9,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_drain_agent.checkpoint.empty_state import awaits_first_batch
 from spark_drain_agent.checkpoint.exported_columns import distinct_names, exportable
+from spark_drain_agent.checkpoint.journal import read_journal
+from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.spark_internals.errors import JavaError
 
-__all__ = ["ExportError", "StatePart", "export_state", "parts_of", "read_state"]
+__all__ = ["ExportError", "StatePart", "batch_with_state", "export_state", "parts_of", "read_state"]
 
 
 class ExportError(Exception):
@@ -61,6 +64,14 @@ def _tables(operator: str, store: str, properties: str) -> list[tuple[str, dict[
     if str(described.get("timeMode", "NoTime")) not in ("NoTime", "None"):
         found[distinct_names([*found, "timers"])[-1]] = {"readRegisteredTimers": "true"}
     return list(found.items())
+
+
+def batch_with_state(checkpoint: Checkpoint) -> int | None:
+    """Return the last batch whose state can be read; None before a generation has committed its first one."""
+    journal = read_journal(checkpoint.files)
+    if not checkpoint.files.is_folder(checkpoint.name("state")) or (journal is not None and awaits_first_batch(checkpoint.files, journal)):
+        return None
+    return checkpoint.newest_commit
 
 
 def read_state(session: SparkSession, checkpoint: str, batch_id: int) -> Iterator[tuple[str, DataFrame]]:

@@ -107,13 +107,17 @@ class AfterCommit:
                 failure, reason = error, next(name for kind, name in _REASONS if isinstance(error, kind))
                 if tries >= _TRIES_BEFORE_STALLED or isinstance(error, (RecoveryNeedsPreviousVersionError, DrainUndoneError)):
                     message = f"{target.label}: {_told(error, self._request.drain_id)}"
-                    again = "" if isinstance(error, DrainUndoneError) else "; it is tried again until it works"
+                    again = "" if isinstance(error, DrainUndoneError) else "; it is tried again while the drain is requested"
                     target.stall(message)
                     self._stalled[target.key] = (reason, message + again)
                     self._show()
             if self._request.wait_with_spark(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
                 # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
-                later = "" if isinstance(failure, DrainUndoneError) else "; the next start of the same version finishes it"
+                later = (
+                    ""
+                    if isinstance(failure, DrainUndoneError)
+                    else "; the next start of the same version finishes or undoes what was begun"
+                )
                 message = f"given up, since its notification was removed{later}; {target.label}: {_told(failure, self._request.drain_id)}"
                 raise DrainEndedError(DrainState.FAILED, reason, message) from failure
             tries += 1

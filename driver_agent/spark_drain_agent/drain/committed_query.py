@@ -16,7 +16,7 @@ from spark_drain_agent.checkpoint.flush import settle
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, MalformedJournalError, read_journal
 from spark_drain_agent.checkpoint.lease import Lease, acquire_lease
 from spark_drain_agent.checkpoint.logs import WATERMARK_POLICY, Checkpoint, CommittedBatch, UnknownCheckpointFormatError
-from spark_drain_agent.checkpoint.state_export import export_state
+from spark_drain_agent.checkpoint.state_export import batch_with_state, export_state
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.follow import follow
 from spark_drain_agent.drain.planned import planned
@@ -290,8 +290,8 @@ class CommittedQuery:
 
     def _export_kept(self, checkpoint: Checkpoint) -> None:
         """Export what mode Stop keeps."""
-        batch_id, root = checkpoint.newest_commit, self._options.state_export_path
-        if root is None or batch_id is None or not checkpoint.files.is_folder(checkpoint.name("state")):
+        root = self._options.state_export_path
+        if root is None or (batch_id := batch_with_state(checkpoint)) is None:
             return
         target = self._folder(root, checkpoint.metadata or "{}")
         export_state(self._tracked.internals.session, checkpoint.files.root, batch_id, target)

@@ -7,10 +7,8 @@ from contextlib import contextmanager
 
 from spark_drain_store import DrainOptions, reasons
 
-from spark_drain_agent.checkpoint.empty_state import awaits_first_batch
-from spark_drain_agent.checkpoint.journal import read_journal
 from spark_drain_agent.checkpoint.lease import obstacle_to_leasing
-from spark_drain_agent.checkpoint.state_export import read_state
+from spark_drain_agent.checkpoint.state_export import batch_with_state, read_state
 from spark_drain_agent.checkpoint.stores import ATOMIC_CONF, OTHERWISE, TRIED_CONF, no_schemes, store_obstacle, without_conditions
 from spark_drain_agent.durations import wrong_durations
 from spark_drain_agent.planning.plan import PlanRejectedError, QueryPlan, plan_query
@@ -23,7 +21,7 @@ from spark_drain_agent.spark_internals.sinks import unwritable, unwritable_colum
 from spark_drain_agent.spark_internals.sources import sources_without_end
 from spark_drain_agent.spark_internals.trial_folder import UnwritableFolderError
 
-__all__ = ["planned", "refuse_confs", "refuse_outputs", "refuse_unknown_end"]
+__all__ = ["planned", "refuse_confs", "refuse_export", "refuse_side_output", "refuse_unknown_end"]
 
 
 def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
@@ -100,8 +98,8 @@ def _check_store(tracked: TrackedQuery) -> None:
         )
 
 
-def refuse_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan) -> None:
-    """Raise `PlanRejectedError` where what a drain is to write beside the sink cannot be written."""
+def refuse_side_output(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan) -> None:
+    """Raise `PlanRejectedError` where incomplete windows cannot be written beside the sink."""
     if options.side_output_path is not None and plan.flushes:
         with _possible(f"incompleteWindows.sideOutput.path {options.side_output_path!r}"):
             obstacle = unwritable(tracked.internals, tracked.captured, options.side_output_format, options.side_output_path)
@@ -110,6 +108,10 @@ def refuse_outputs(tracked: TrackedQuery, options: DrainOptions, plan: QueryPlan
                 reasons.UNSUPPORTED_OPTION,
                 f"incompleteWindows.sideOutput.format {options.side_output_format!r} does not work for {tracked.label}: {obstacle}",
             )
+
+
+def refuse_export(tracked: TrackedQuery, options: DrainOptions) -> None:
+    """Raise `PlanRejectedError` where the state of the newest batch cannot be exported; does nothing where none is committed."""
     if options.state_export_path is not None:
         asked = f"stateExport.path {options.state_export_path!r}"
         with _possible(asked):
@@ -139,9 +141,8 @@ def _obstacle_to_export(tracked: TrackedQuery, path: str) -> str:
             f"{unusable}Spark's state reader does not find a checkpoint whose path has characters that a URI encodes, such as a space, and "
             f"this one is {tracked.location!r}"
         )
-    files, batch_id = tracked.checkpoint_files(), tracked.checkpoint().newest_commit
-    journal = read_journal(files)
-    if batch_id is None or not files.is_folder("state") or (journal is not None and awaits_first_batch(files, journal)):
+    batch_id = batch_with_state(tracked.checkpoint())
+    if batch_id is None:
         return ""  # there is nothing to export yet
     try:
         for folder, state in read_state(internals.session, tracked.location, batch_id):

@@ -156,9 +156,11 @@ class Drain:
                     LOG.exception("drain %s: unexpected error", self.drain_id)
                     self._survive(error)
             finally:
-                self._let_go()
-                self._forget_ended()
-                self._host.gate.turn(Phase.OPEN)
+                try:
+                    self._let_go()
+                    self._forget_ended()
+                finally:
+                    self._host.gate.turn(Phase.OPEN)  # or nothing would ever let the driver go
 
     def _overtaken(self, error: Exception) -> bool:
         """Return whether Spark was stopped, by main before the drain could hold it or by itself: what it refuses then is no answer."""

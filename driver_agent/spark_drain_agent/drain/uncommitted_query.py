@@ -8,9 +8,10 @@ from dataclasses import replace
 from spark_drain_store import DrainOptions, DrainState, QueryReport
 
 from spark_drain_agent.checkpoint.logs import CommittedBatch
+from spark_drain_agent.checkpoint.state_export import batch_with_state
 from spark_drain_agent.drain.committed_query import CommittedQuery
 from spark_drain_agent.drain.connections import Connection
-from spark_drain_agent.drain.planned import planned, refuse_confs, refuse_outputs, refuse_unknown_end
+from spark_drain_agent.drain.planned import planned, refuse_confs, refuse_export, refuse_side_output, refuse_unknown_end
 from spark_drain_agent.drain.query_report import describe_planned, describe_query
 from spark_drain_agent.queries.catch_up import CatchUp, UnknownEndError
 from spark_drain_agent.queries.freeze import FrozenQuery, freeze, wait_until_settled
@@ -41,8 +42,9 @@ class UncommittedQuery:
         refuse_confs(tracked.internals)
         self._plan = planned(tracked, options)
         self._frozen: FrozenQuery | None = None
-        self._transforms = any(operator.name.startswith("TransformWithState") for operator in self._plan.operators)
-        self._state_seen = self._transforms and tracked.location is not None and tracked.checkpoint().newest_commit is not None
+        transforms = any(operator.name.startswith("TransformWithState") for operator in self._plan.operators)
+        self._state_counts = transforms or options.state_export_path is not None
+        self._state_seen = self._state_counts and tracked.location is not None and batch_with_state(tracked.checkpoint()) is not None
         self._newest: int | None = None
         self._last: CommittedBatch | None = None
         self._report = replace(describe_planned(describe_query(tracked), self._plan), state="Running", fingerprint=tracked.fingerprint)
@@ -158,7 +160,8 @@ class UncommittedQuery:
         PlanRejectedError
             It cannot.
         """
-        refuse_outputs(self._tracked, self._options, self._plan)
+        refuse_side_output(self._tracked, self._options, self._plan)
+        refuse_export(self._tracked, self._options)
 
     def check_checkpoint(self) -> None:
         """Refuse checkpoint formats that the later steps would not understand, and state that was not there yet when it was planned.
@@ -166,15 +169,16 @@ class UncommittedQuery:
         Raises
         ------
         PlanRejectedError
-            The state has a time to live, as only its first batch has noted.
+            The state has a time to live, as only its first batch has noted, or cannot be exported.
         UnknownCheckpointFormatError
             The logs are of a later Spark.
         """
         checkpoint = self._tracked.checkpoint() if self._tracked.location else None
         newest = self._newest if checkpoint is None or self._newest is not None else checkpoint.newest_commit
         self._last = checkpoint.committed_batch(newest) if checkpoint is not None and newest is not None else None
-        if self._transforms and not self._state_seen:
+        if self._state_counts and not self._state_seen:
             self._plan = planned(self._tracked, self._options)
+            refuse_export(self._tracked, self._options)
             self._state_seen = True
 
     def thaw(self) -> None:

@@ -23,7 +23,6 @@ __all__ = ["hook_queries"]
 _SLICE_SECONDS = 0.5
 _SHORTEST_SECONDS = 0.001
 """Java counts milliseconds: less is 0 to it."""
-_ENDED_SECONDS = 60
 _LONGEST_SECONDS = 2**63 / 1000
 """That Java takes, as milliseconds."""
 Current = Callable[[], Agent | None]
@@ -167,7 +166,8 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
     ended_beside = agent.held.ended_beside(streams)  # Spark would name those that the drain ends too
     for query in reversed(ended_beside):  # Spark tells the last failure
         with as_agent():
-            query.awaitTermination(_ENDED_SECONDS)  # raises what it failed with
+            if not query.awaitTermination(max(seconds, _SHORTEST_SECONDS)):  # type: ignore[arg-type]  # raises what it failed with
+                return False  # it was stopped, and has not ended yet
     if ended_beside or agent.held.any_let_end(streams):
         return True
     agent.wait_while_held(seconds)

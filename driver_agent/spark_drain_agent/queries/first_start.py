@@ -123,7 +123,7 @@ def _sink(tracked: TrackedQuery, folder: str | None) -> str:
         path = tracked.internals.full_name(path)
     elif path and not _FOLDER.match(path):
         path = tracked.internals.qualified(path)
-    where = captured.table or path or ".".join(filter(None, map(captured.option, _PLACES)))
+    where = captured.table or " ".join(filter(None, (path, ".".join(filter(None, map(captured.option, _PLACES))))))
     return folder or " to ".join(filter(None, (captured.source.lower(), where)))
 
 

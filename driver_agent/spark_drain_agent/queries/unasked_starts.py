@@ -40,7 +40,7 @@ class UnaskedStarts:
 
     def __init__(self) -> None:
         self._counts: Counter[QueryStart] = Counter()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may start a query in the middle of it
 
     def add(self, start: QueryStart) -> None:
         """Note a query that is about to start."""

@@ -11,8 +11,9 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 __all__ = ["JavaError", "UnsupportedSparkError", "answered", "cause_first", "chain_of", "class_of", "in_words", "is_denied", "redacted"]
 
-JavaError: tuple[type[Exception], type[Exception]] = (Py4JError, CapturedException)
-"""What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows."""
+JavaError: tuple[type[Exception], type[Exception], type[Exception]] = (Py4JError, CapturedException, ConnectionError)
+"""What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows, and a JVM that is gone refuses
+connections."""
 
 _DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
 _LONGEST_CAUSE = 4000

@@ -7,7 +7,6 @@ follows was checked on Spark 4.2 (class names differ in 3.5: `first_class` knows
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -24,6 +23,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent.spark_internals.empty_limits import keep_empty_limits
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.java_names import names_of
+from spark_drain_agent.spark_internals.jvm_process import jvm_ended
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
@@ -43,8 +43,6 @@ _CHECKPOINT_MANAGERS = (
 _EXECUTOR_ID, _LOG_URL = "SPARK_EXECUTOR_ID", "SPARK_LOG_URL_STDOUT"
 """Variables in the environment of an executor's process."""
 _POLL_SECONDS = 0.02
-_CONNECT_SECONDS = 1.0
-_PARENT = os.getppid()
 _seen: SparkContext | None = None
 _DATASETS = ("org.apache.spark.sql.classic.Dataset", "org.apache.spark.sql.Dataset")
 _SESSIONS = ("org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.SparkSession")
@@ -161,11 +159,7 @@ class SparkInternals:
     @property
     def jvm_ended(self) -> bool:
         """Whether Spark's JVM is gone: the one that this process has started, or the one that has started it (spark-submit)."""
-        gateway: Any = self.context._gateway
-        process = getattr(gateway, "proc", None)
-        if process is not None:
-            return process.poll() is not None
-        return os.getppid() != _PARENT and not _listens(gateway.gateway_parameters.address, gateway.gateway_parameters.port)
+        return jvm_ended(self.context._gateway)
 
     def manages(self, streams: StreamingQueryManager) -> bool:
         """Return whether this is the manager of the session's queries."""
@@ -462,11 +456,3 @@ def _id_of(own: str | None, log_url: str | None) -> str:
     if own in (None, "null"):
         return "".join(parse_qs(urlsplit(log_url or "").query).get("executorId", []))  # a standalone cluster tells it nowhere else
     return own or ""
-
-
-def _listens(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port), _CONNECT_SECONDS).close()
-    except OSError:
-        return False
-    return True

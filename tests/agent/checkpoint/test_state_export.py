@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from pyarrow import parquet as pq  # type: ignore[import-untyped]  # pyarrow ships no types
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, MapType, StringType, StructType
@@ -27,6 +28,7 @@ from examples.state_export import v1, v2
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Feed, exactly, ids_in
 from tests.agent.warm import Warm
+from tests.support.waiting import eventually
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
@@ -172,16 +174,33 @@ def test_state_over_all_rows_is_exported_after_a_second_drain(warm: Warm, base: 
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_state_that_parquet_cannot_hold_is_refused_before_anything_is_touched(warm: Warm, base: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("committed", [True, False], ids=["after a commit", "in the first batch"])
+def test_state_that_parquet_cannot_hold_is_refused_before_anything_is_touched(
+    warm: Warm, base: Path, tmp_path: Path, committed: bool
+) -> None:
     Feed(tmp_path / "input").add(1)
-    totals = read(warm.session, tmp_path).groupBy("id").agg(F.first(F.expr("make_interval(0, 0, 0, 1)")), F.count("*"))
-    writer = totals.writeStream.queryName("intervals").outputMode("update").format("noop")
+    totals = read(warm.session, tmp_path).groupBy("id").agg(F.first(F.expr("make_interval(0, 0, 0, 1)")).alias("interval"))
+    may_end = threading.Event()
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.collect()
+        may_end.wait(60)
+
+    writer = totals.select("id", F.isnull("interval")).writeStream.queryName("intervals").outputMode("update").foreachBatch(write)
     query = writer.option("checkpointLocation", str(tmp_path / "intervals")).start()
-    query.processAllAvailable()
-    reason, message = warm.refused("Drain", stateLossPolicy="Accept", stateExport__path=f"{base}/allowed/intervals")
-    assert reason == "UnsupportedOption"
-    assert "stateExport.path" in message
-    assert "INTERVAL" in message
+    if committed:
+        may_end.set()
+        query.processAllAvailable()
+    else:
+        eventually((tmp_path / "intervals/offsets/0").is_file, "the first batch to be planned")
+    with warm.requested(stateLossPolicy="Accept", stateExport__path=f"{base}/allowed/intervals") as drain:
+        if not committed:
+            warm.drains.reaches(drain, "Stopping")
+            may_end.set()
+        refused = warm.drains.reaches(drain, "Rejected")
+    assert refused["reason"] == "UnsupportedOption"
+    assert "stateExport.path" in refused["message"]
+    assert "INTERVAL" in refused["message"]
     assert query.isActive
     assert not list((base / "allowed").glob("intervals*"))
     warm.drain(stateLossPolicy="Accept")

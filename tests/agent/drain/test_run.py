@@ -300,6 +300,20 @@ def test_a_drained_application_is_let_go_while_its_report_cannot_be_written(worl
         drain.update(None)
 
 
+@pytest.mark.parametrize("error", [ConnectionRefusedError, AssertionError], ids=["its JVM is gone", "a defect"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_application_is_let_go_whatever_the_end_of_the_drain_fails_with(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(world.agent.held, "forget_drained", fails)
+    with world.run(inherited=INHERITED) as drain:
+        world.reaches(DrainState.DRAINED)
+        drain.update(None)
+
+
 def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) -> None:
     with world.run(inherited=INHERITED) as drain:
         world.reaches(DrainState.DRAINED)

@@ -68,7 +68,8 @@ def test_every_wait_tells_and_the_next_start_finishes_it(warm: Warm, tmp_path: P
     ]
     for wait in waits:
         with pytest.raises(
-            StreamingQueryException, match=r"given up, .*; the next start of the same version finishes it; query 'broken': .*poisonous"
+            StreamingQueryException,
+            match=r"given up, .*; the next start of the same version finishes or undoes what was begun; query 'broken': .*poisonous",
         ) as failed:
             wait()
         assert isinstance(failed.value.__cause__, StreamingQueryException)

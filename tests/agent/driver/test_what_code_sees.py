@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -229,11 +230,18 @@ def test_ctrl_c_ends_a_driver_that_a_drain_holds_only_later(tmp_path: Path) -> N
         driver.close()
 
 
-def test_a_held_driver_ends_with_the_jvm_that_has_started_it(tmp_path: Path) -> None:
-    """With spark-submit Python is the JVM's child, and nobody else would end it."""
+@pytest.mark.parametrize("wrapped", [False, True], ids=["direct", "wrapped"])
+def test_a_held_driver_ends_with_the_jvm_that_has_started_it(tmp_path: Path, wrapped: bool) -> None:
+    """With spark-submit Python is the JVM's child, or that of a script which the JVM runs as Python; nobody else would end it."""
+    python = sys.executable
+    if wrapped:
+        wrapper = tmp_path / "python"
+        wrapper.write_text(f'#!/bin/sh\n"{sys.executable}" "$@"\nexit $?\n')
+        wrapper.chmod(0o755)
+        python = str(wrapper)
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")
     feed.add()
-    driver = Driver("terminated.py", tmp_path, "default", store=drains, submitted=True)
+    driver = Driver("terminated.py", tmp_path, "default", store=drains, submitted=True, python=python)
     try:
         eventually(lambda: ids_in(tmp_path / "out/only") == exactly(feed.ids), "the query to read", alive=driver)
         drains.reaches(drains.write(), "Drained", driver=driver)

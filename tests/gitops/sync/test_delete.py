@@ -58,7 +58,7 @@ def test_a_deletion_waits_for_approval(gitops: GitOps) -> None:
     hook = recipe.hook("PreDelete", execution="AfterApproval")
     agent = gitops.first_version(recipe.application(IMAGE), hook)
     deletion = gitops.argo.start("--background", delete=True, seconds=15)
-    agent.report(agent.await_notification().drain_id, DrainState.ACKNOWLEDGED)
+    agent.report(agent.await_notification().drain_id, DrainState.ACKNOWLEDGED, reason="AwaitingApproval")
     gitops.world.await_phase("AwaitingApproval", hook["metadata"]["name"])
     deletion.outcome()
     assert remaining(gitops) == [recipe.NAME]

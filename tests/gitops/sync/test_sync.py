@@ -76,7 +76,7 @@ def test_a_sync_waits_for_approval(gitops: GitOps) -> None:
     gitops.repository.commit("second version", recipe.application(V2), hook)
     sync = gitops.argo.start()
     drain_id = agent.await_notification().drain_id
-    agent.report(drain_id, DrainState.ACKNOWLEDGED)
+    agent.report(drain_id, DrainState.ACKNOWLEDGED, reason="AwaitingApproval")
     name = hook["metadata"]["name"]
     gitops.world.await_phase("AwaitingApproval", name)
     assert sync.running

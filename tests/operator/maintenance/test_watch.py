@@ -194,7 +194,7 @@ def test_a_driver_is_left_to_a_drain_that_waits_for_approval(watching: World, no
     watching.operator.start()
     drain_id = watching.create_drain("mine", execution="AfterApproval")
     agent.await_notification()
-    agent.report(drain_id, DrainState.ACKNOWLEDGED)
+    agent.report(drain_id, DrainState.ACKNOWLEDGED, reason="AwaitingApproval")
     watching.await_phase("AwaitingApproval", "mine")
     cordon(watching, node)
     assert "app-driver: waits for PipelineDrain mine of its application" in said(watching, "EvacuationWaits")

@@ -38,7 +38,7 @@ def phase_of(spec: DrainSpec, status: DrainStatus, report: DrainReport | None) -
         return status.phase  # it can no longer be read
     if report is None or not status.conditions.is_true(ConditionType.ACKNOWLEDGED):
         return Phase.PENDING
-    if report.state is DrainState.ACKNOWLEDGED and spec.awaits_approval:
+    if spec.awaits_approval and report.awaits_approval:
         return Phase.AWAITING_APPROVAL
     return _BY_STATE.get(report.state, status.phase)
 

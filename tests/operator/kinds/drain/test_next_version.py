@@ -296,7 +296,8 @@ def test_a_next_version_that_starts_before_the_point_of_no_return_ends_the_drain
     drain_id = world.create_drain(execution="AfterApproval" if state == "AwaitingApproval" else "Immediate", **policies)
     agent.await_notification()
     if state != "unanswered":
-        agent.report(drain_id, DrainState.STOPPING if state == "Stopping" else DrainState.ACKNOWLEDGED)
+        reason = state if state == "AwaitingApproval" else ""
+        agent.report(drain_id, DrainState.STOPPING if state == "Stopping" else DrainState.ACKNOWLEDGED, reason=reason)
         world.await_phase(state)
     world.application.change(image="next")
     agent.restarted("spark-two", world.application.restart("spark-two"))

@@ -531,7 +531,7 @@ def test_a_drain_that_nobody_has_approved_has_no_deadline(world: World, back: bo
     agent.channel.reports.write({drain_id: None})
     eventually(lambda: "can no longer be read" in world.drain()["status"]["message"], what="it is missed")
     if back:
-        agent.report(drain_id, DrainState.ACKNOWLEDGED)
+        agent.report(drain_id, DrainState.ACKNOWLEDGED, reason="AwaitingApproval")
         eventually(lambda: "set spec.approved" in world.drain()["status"]["message"], what="it is read")
     time.sleep(2)
     status = world.drain()["status"]

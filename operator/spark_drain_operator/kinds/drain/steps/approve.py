@@ -29,7 +29,7 @@ def decide(spec: DrainSpec, report: DrainReport) -> Go:
     if spec.execution == "PlanOnly":
         return Go.PLANNED if report.reason == reasons.PLANNED or report.state is not DrainState.ACKNOWLEDGED else Go.PLANNING
     if spec.awaits_approval and report.state is DrainState.ACKNOWLEDGED:
-        return Go.ASK
+        return Go.ASK if report.awaits_approval else Go.PLANNING
     return Go.GO
 
 
@@ -39,8 +39,9 @@ def run(drain: DrainPass) -> Outcome:
     assert report is not None
     match decide(drain.spec, report):
         case Go.PLANNING:
-            status.start_time = status.start_time or drain.now
-            return Waiting(drain.settings.resync_seconds, "the agent is planning the drain")
+            if not drain.spec.awaits_approval:  # whose clock is started by the approval
+                status.start_time = status.start_time or drain.now
+            return Waiting(drain.settings.resync_seconds, report.message or "the agent is planning the drain")
         case Go.PLANNED:
             return ended(Phase.PLANNED, Phase.PLANNED, report.message or f"planned {len(report.queries)} queries; nothing was touched")
         case Go.ASK:

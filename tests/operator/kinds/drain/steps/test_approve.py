@@ -13,7 +13,8 @@ from tests.operator.kinds.drain.samples import report, spec
     ("wish", "given", "expected"),
     [
         ({}, report(DrainState.ACKNOWLEDGED), approve.Go.GO),
-        ({"execution": "AfterApproval"}, report(DrainState.ACKNOWLEDGED), approve.Go.ASK),
+        ({"execution": "AfterApproval"}, report(DrainState.ACKNOWLEDGED), approve.Go.PLANNING),
+        ({"execution": "AfterApproval"}, report(DrainState.ACKNOWLEDGED, reason="AwaitingApproval"), approve.Go.ASK),
         ({"execution": "AfterApproval", "approved": True}, report(DrainState.ACKNOWLEDGED), approve.Go.GO),
         ({"execution": "AfterApproval"}, report(DrainState.FLUSHING), approve.Go.GO),
         ({"execution": "PlanOnly"}, report(DrainState.ACKNOWLEDGED), approve.Go.PLANNING),
