@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -54,6 +56,11 @@ class CheckpointIOError(OSError):
 
 class CheckpointLeasedError(Exception):
     """Another driver, which is alive, is working on the checkpoint; the message names it."""
+
+
+def _in_words(error: OSError) -> str:
+    denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    return f"{error.strerror}: {_PERMITTED}" if denied else str(error.strerror)
 
 
 @dataclass(frozen=True)
@@ -257,7 +264,7 @@ class CheckpointFiles:
             try:
                 local_files.replace(self._local_root / name, text)
             except OSError as error:
-                raise CheckpointIOError(f"{self.uri(name)} could not be replaced ({error.strerror}): {_PERMITTED}") from error
+                raise CheckpointIOError(f"{self.uri(name)} could not be replaced: {_in_words(error)}") from error
             return
         stream = self._replacing.createAtomic(self._path(name), True)
         try:
@@ -283,8 +290,19 @@ class CheckpointFiles:
             return self._objects.put_if(self._path(name), text, before)
         if before is None and not self._created_empty(name):
             return False
-        self.write(name, text)
+        try:
+            self.write(name, text)
+        except BaseException:
+            if before is None:
+                with suppress(*JavaError, OSError):
+                    self._delete_empty(name)
+            raise
         return True
+
+    def _delete_empty(self, name: str) -> None:
+        """Remove a file that this process has made and could not fill, as on a full disk: nobody else's is empty for long."""
+        if self.read(name) == "":
+            self.delete(name)
 
     def _created_empty(self, name: str) -> bool:
         self._make_parent(name)

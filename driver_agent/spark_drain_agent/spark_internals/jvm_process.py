@@ -7,9 +7,14 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from spark_drain_agent.clock import monotonic
+
 __all__ = ["jvm_ended"]
 
 _CONNECT_SECONDS = 1.0
+_ASK_AGAIN_SECONDS = 1.0
+_answers: dict[int, tuple[float, bool]] = {}
+"""By port, when it was tried to connect last, and whether something listened."""
 
 
 def _ancestors() -> tuple[int, ...]:
@@ -24,13 +29,21 @@ def _ancestors() -> tuple[int, ...]:
     return tuple(found)
 
 
-_FIRST_ANCESTORS = _ancestors()
+def _is_below_a_jvm() -> bool:
+    """Return whether a process above this one is a JVM, or may be where the system does not say."""
+    try:
+        return any(Path(f"/proc/{each}/comm").read_text(errors="replace") == "java\n" for each in _ancestors() if each > 0)
+    except OSError:
+        return True
+
+
+_FIRST_ANCESTORS, _BELOW_A_JVM = _ancestors(), _is_below_a_jvm()
 
 
 def jvm_ended(gateway: Any) -> bool:
     """Return whether the JVM is gone: the one that this process has started, or the one that has started it (spark-submit).
 
-    A script may stand between the two, and outlive the JVM.
+    A script may stand between the two, and outlive the JVM; or another program has started both.
 
     Parameters
     ----------
@@ -40,12 +53,18 @@ def jvm_ended(gateway: Any) -> bool:
     process = getattr(gateway, "proc", None)
     if process is not None:
         return process.poll() is not None
-    return _ancestors() != _FIRST_ANCESTORS and not _listens(gateway.gateway_parameters.address, gateway.gateway_parameters.port)
+    if _BELOW_A_JVM and _ancestors() == _FIRST_ANCESTORS:
+        return False
+    return not _listens(gateway.gateway_parameters.address, gateway.gateway_parameters.port)
 
 
 def _listens(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port), _CONNECT_SECONDS).close()
-    except OSError:
-        return False
-    return True
+    asked_at, answer = _answers.get(port, (0.0, True))
+    if monotonic() - asked_at >= _ASK_AGAIN_SECONDS:
+        try:
+            socket.create_connection((address, port), _CONNECT_SECONDS).close()
+            answer = True
+        except OSError:
+            answer = False
+        _answers[port] = (monotonic(), answer)
+    return answer

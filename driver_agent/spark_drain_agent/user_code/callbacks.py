@@ -156,7 +156,10 @@ def _call(registered: _Registered, context: DrainContext, keep_waiting: Callable
     # A thread, since a function that hangs cannot be ended otherwise than by not waiting for it.
     thread = threading.Thread(target=run, name="spark-drain-callback", daemon=True)
     until = monotonic() + registered.timeout_seconds
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise CallbackError(f"the callback {registered.name} has no thread that runs it: {error}") from error
     while thread.is_alive():
         if monotonic() > until:
             raise CallbackError(f"the callback {registered.name} did not return within {registered.timeout_seconds:g} s")

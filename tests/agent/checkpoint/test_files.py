@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
 import pytest
+from spark_drain_agent.checkpoint import local_files
 from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointIOError
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -61,6 +63,18 @@ def test_a_folder_that_cannot_be_written_to_is_named(warm: Warm, tmp_path: Path)
     with pytest.raises(CheckpointIOError, match="metadata could not be replaced"):
         files_of(warm, f"file:{tmp_path}").write("metadata", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["metadata"]
+
+
+def test_a_new_file_that_cannot_be_filled_is_not_left_empty(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty lease would be waited for, as that of a driver that may be alive."""
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(local_files, "replace", full)
+    with pytest.raises(CheckpointIOError, match=r"lease could not be replaced: No space left on device$"):
+        files_of(warm, f"file:{tmp_path}").write_if("lease", "text", None)
+    assert not list(tmp_path.iterdir())
 
 
 def test_of_drivers_that_find_no_lease_one_has_it(warm: Warm, tmp_path: Path) -> None:

@@ -114,19 +114,17 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     [
         ("file:/out", {"source": "parquet", "path": "/out"}, "file:/out"),
         (None, {"source": "parquet", "table": "events"}, "parquet to events"),
-        ("", {"source": "Delta", "path": "/table"}, "delta to file:/table"),
-        ("", {"source": "Delta", "path": "out/table"}, "delta to file:out/table"),
-        ("", {"source": "iceberg", "path": "events"}, "iceberg to events in db"),
-        ("", {"source": "iceberg", "path": "s3://bucket/events"}, "iceberg to s3://bucket/events"),
-        ("", {"source": "sqlite", "path": "/shop.db", "options": {"table": "a"}}, "sqlite to file:/shop.db a"),
+        ("", {"source": "sqlite", "path": "/shop.db", "options": {"table": "a"}}, "sqlite to the place of /shop.db a"),
+        ("", {"source": "sql", "path": "sql://me:secret@db/shop"}, "sql to the place of sql://me:*********(redacted)@db/shop"),
         ("", {"source": "kafka", "options": {"topic": "events"}}, "kafka to events"),
         ("", {"source": "kafka", "options": {"kafka.linger.ms": "5"}}, "kafka"),
         ("", {"source": "foreachBatch", "options": {"batchSize": "1"}}, "foreachbatch"),
         ("", {"source": "mongodb", "options": {"database": "shop", "collection": "a", "batchSize": "1000"}}, "mongodb to shop.a"),
     ],
 )
-def test_what_a_query_writes_to(folder: str | None, writer: dict[str, Any], sink: str) -> None:
+def test_what_a_query_writes_to(monkeypatch: pytest.MonkeyPatch, folder: str | None, writer: dict[str, Any], sink: str) -> None:
+    monkeypatch.setattr(first_start, "sink_place", lambda _, captured: f"the place of {captured.path}" if captured.path else "")
     options = writer.pop("options", {})
     captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, **writer})
-    tracked = SimpleNamespace(captured=captured, internals=SimpleNamespace(qualified="file:{}".format, full_name="{} in db".format))
+    tracked = SimpleNamespace(captured=captured, internals=None)
     assert first_start._sink(cast(TrackedQuery, tracked), folder) == sink

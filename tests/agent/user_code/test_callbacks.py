@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 
 import pytest
@@ -56,6 +57,17 @@ def test_what_fails_is_named_and_the_rest_is_not_called(callback: callbacks.Call
     with pytest.raises(CallbackError, match=words):
         call_back("before", CONTEXT, _nothing)
     assert not called
+
+
+def test_where_no_thread_can_run_it_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_drain(lambda _: None)
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(CallbackError, match="has no thread that runs it: can't start new thread"):
+        call_back("before", CONTEXT, lambda: None)
 
 
 def test_a_drain_that_is_not_wanted_any_more_does_not_wait() -> None:

@@ -102,7 +102,7 @@ def reached(limits: Limits, drain: DrainPass) -> Ending | None:
     if limits.deadline is not None and now >= limits.deadline:
         phase = Phase.FORCE_STOPPED if spec.stops_by_force else Phase.TIMED_OUT
         report = drain.report
-        state = f"the agent was at {report.state}: {report.message or 'no message'}" if report else "the agent has not responded"
+        state = f"the agent was at {report.state}: {drain.agent_message or 'no message'}" if report else "the agent has not responded"
         return Ending(phase, Reason.DEADLINE_EXCEEDED, message_of(Reason.DEADLINE_EXCEEDED, seconds=spec.timeout, state=state))
     if limits.expiration is not None and now >= limits.expiration:
         return _expired(limits.expiration, drain.status)

@@ -25,6 +25,7 @@ ACTS_WITHIN_SECONDS = 60
 """How long the application's own operator may take to act on a change of its spec."""
 _PROGRESS_SECONDS = 1.0
 """Most drains are done in a second or two."""
+_APPROVED = "approved; the agent has not begun to carry out the plan"
 _EARLIER = "earlier"
 """In the place of the digest of a spec that nobody has seen."""
 
@@ -121,6 +122,13 @@ class DrainPass:
     def report(self) -> DrainReport | None:
         """The agent's answer."""
         return self.messages.reports.get(self.drain_id)
+
+    @property
+    def agent_message(self) -> str:
+        """What the agent says; its word that it waits for an approval is out of date once that is given."""
+        if self.report is None:
+            return ""
+        return _APPROVED if self.report.awaits_approval and not self.spec.awaits_approval else self.report.message
 
     @property
     def forward_only(self) -> bool:

@@ -522,6 +522,16 @@ def test_what_was_answered_and_lost_is_looked_at_now_and_then_and_has_a_deadline
     assert succeeded(world.await_phase("TimedOut")) == "DeadlineExceeded"
 
 
+def test_an_approved_drain_whose_agent_is_gone_does_not_say_that_it_awaits_approval(world: World) -> None:
+    agent, drain_id = world.drain_at(DrainState.ACKNOWLEDGED, "Acknowledged", execution="AfterApproval", timeoutSeconds=3)
+    agent.report(drain_id, DrainState.ACKNOWLEDGED, reason="AwaitingApproval", message="planned; waits for approval")
+    world.await_phase("AwaitingApproval")
+    world.patch_drain(spec={"approved": True})
+    eventually(lambda: world.drain()["status"]["message"].startswith("approved; the agent has not begun"), what="it is told")
+    ended = "the agent was at Acknowledged: approved; the agent has not begun"
+    eventually(lambda: ended in world.drain()["status"].get("withdrawal", {}).get("message", ""), what="the timeout is told")
+
+
 @pytest.mark.parametrize("back", [False, True], ids=["lost", "written again"])
 def test_a_drain_that_nobody_has_approved_has_no_deadline(world: World, back: bool) -> None:
     """Its report is lost."""

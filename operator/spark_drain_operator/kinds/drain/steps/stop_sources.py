@@ -27,4 +27,4 @@ def run(drain: DrainPass) -> Outcome:
     drain.status.set(ConditionType.SOURCES_STOPPED, status, reason, message)
     if status == "True":
         return DONE
-    return Waiting(drain.settings.resync_seconds, drain.report.message or message, drain.unhurried)
+    return Waiting(drain.settings.resync_seconds, drain.agent_message or message, drain.unhurried)
