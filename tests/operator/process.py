@@ -37,8 +37,11 @@ class OperatorProcess:
         return self
 
     def start(self) -> None:
+        leftovers = self._log.with_suffix(".tmp")
+        leftovers.mkdir(exist_ok=True)
+        environment = self._environment | {"TMPDIR": str(leftovers)}  # one that is killed leaves its certificates
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+            self._process = subprocess.Popen(self._command, env=environment, stdout=log, stderr=log)
 
     def kill(self) -> None:
         """End it as the kernel would: no handler runs."""

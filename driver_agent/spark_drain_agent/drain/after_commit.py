@@ -41,6 +41,8 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (PlanRejectedError, reasons.UNSUPPORTED_QUERY),
     (UnknownCheckpointFormatError, reasons.UNSUPPORTED_QUERY),
 )
+_TRIED_AGAIN = "; it is tried again while the drain is requested"
+_NEXT_START = "; the next start of the same version finishes or undoes what was begun"
 _TIMEOUT_IN_THE_PAST = "cannot be earlier than the current watermark"
 """What Spark says where a function sets a timeout in event time: INVALID_TIMEOUT_TIMESTAMP in Python."""
 
@@ -105,20 +107,17 @@ class AfterCommit:
             except tuple(kind for kind, _ in _REASONS) as error:
                 LOG.warning("drain %s: %s: %s", self._request.drain_id, target.label, in_words(error))
                 failure, reason = error, next(name for kind, name in _REASONS if isinstance(error, kind))
+                tried_again, next_start = ("", "") if isinstance(error, DrainUndoneError) else (_TRIED_AGAIN, _NEXT_START)
                 if tries >= _TRIES_BEFORE_STALLED or isinstance(error, (RecoveryNeedsPreviousVersionError, DrainUndoneError)):
                     message = f"{target.label}: {_told(error, self._request.drain_id)}"
-                    again = "" if isinstance(error, DrainUndoneError) else "; it is tried again while the drain is requested"
                     target.stall(message)
-                    self._stalled[target.key] = (reason, message + again)
+                    self._stalled[target.key] = (reason, message + tried_again)
                     self._show()
             if self._request.wait_with_spark(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)]) and tries >= _TRIES_BEFORE_STALLED:
-                # Nobody waits for this drain any more: let the driver go, the next start finishes it from the journal.
-                later = (
-                    ""
-                    if isinstance(failure, DrainUndoneError)
-                    else "; the next start of the same version finishes or undoes what was begun"
+                # Nobody waits for this drain any more: let the driver go, the next start finishes or undoes it from the journal.
+                message = (
+                    f"given up, since its notification was removed{next_start}; {target.label}: {_told(failure, self._request.drain_id)}"
                 )
-                message = f"given up, since its notification was removed{later}; {target.label}: {_told(failure, self._request.drain_id)}"
                 raise DrainEndedError(DrainState.FAILED, reason, message) from failure
             tries += 1
 

@@ -29,15 +29,16 @@ def _ancestors() -> tuple[int, ...]:
     return tuple(found)
 
 
-def _is_below_a_jvm() -> bool:
-    """Return whether a process above this one is a JVM, or may be where the system does not say."""
+def _has_a_jvm(processes: tuple[int, ...]) -> bool:
+    """Return whether one of the processes is a JVM, or may be where the system does not say."""
     try:
-        return any(Path(f"/proc/{each}/comm").read_text(errors="replace") == "java\n" for each in _ancestors() if each > 0)
+        return any(Path(f"/proc/{each}/comm").read_text(errors="replace") == "java\n" for each in processes if each > 0)
     except OSError:
         return True
 
 
-_FIRST_ANCESTORS, _BELOW_A_JVM = _ancestors(), _is_below_a_jvm()
+_FIRST_ANCESTORS = _ancestors()
+_BELOW_A_JVM = _has_a_jvm(_FIRST_ANCESTORS)
 
 
 def jvm_ended(gateway: Any) -> bool:
@@ -64,7 +65,7 @@ def _listens(address: str, port: int) -> bool:
         try:
             socket.create_connection((address, port), _CONNECT_SECONDS).close()
             answer = True
-        except OSError:
-            answer = False
+        except OSError as error:  # any other one says nothing of the JVM: this process may have no file descriptor left
+            answer = not isinstance(error, ConnectionRefusedError)
         _answers[port] = (monotonic(), answer)
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from types import SimpleNamespace
 
@@ -17,8 +18,8 @@ MINE = jvm_process._FIRST_ANCESTORS
     [
         (True, MINE, True, False),
         (True, MINE, False, False),
-        (True, (*MINE[:-1], MINE[0], 1), True, False),
-        (True, (*MINE[:-1], MINE[0], 1), False, True),
+        (True, (*MINE, -1), True, False),
+        (True, (*MINE, -1), False, True),
         (False, MINE, True, False),
         (False, MINE, False, True),
     ],
@@ -36,3 +37,19 @@ def test_a_jvm_of_others(
             server.listen()
         parameters = SimpleNamespace(address="127.0.0.1", port=server.getsockname()[1])
         assert jvm_ended(SimpleNamespace(gateway_parameters=parameters)) is ended
+
+
+def test_a_process_without_a_file_descriptor_left_has_not_lost_its_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm_process, "_BELOW_A_JVM", False)
+    monkeypatch.setattr(jvm_process, "_answers", {})
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        parameters = SimpleNamespace(address="127.0.0.1", port=server.getsockname()[1])
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+        try:
+            ended = jvm_ended(SimpleNamespace(gateway_parameters=parameters))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert ended is False
