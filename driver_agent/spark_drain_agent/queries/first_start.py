@@ -27,7 +27,7 @@ from spark_drain_agent.checkpoint.sink_log import SinkLogError, logged_batches, 
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery, owners_word
-from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, redacted
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, redacted_place
 from spark_drain_agent.spark_internals.sinks import sink_place
 from spark_drain_agent.spark_internals.state_stores import (
     STATE_FORMAT,
@@ -119,9 +119,11 @@ def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journa
 def _sink(tracked: TrackedQuery, folder: str | None) -> str:
     """Return what the query writes to, see `Journal.begun_sink`."""
     captured = tracked.captured
-    place = "" if captured.table else sink_place(tracked.internals, captured)
-    where = captured.table or " ".join(filter(None, (place, ".".join(filter(None, map(captured.option, _PLACES))))))
-    return folder or redacted(" to ".join(filter(None, (captured.source.lower(), where))))
+    where = captured.table
+    if not where:
+        options = ".".join(filter(None, map(captured.option, _PLACES)))
+        where = " ".join(filter(None, (redacted_place(sink_place(tracked.internals, captured)), options)))
+    return folder or " to ".join(filter(None, (captured.source.lower(), where)))
 
 
 def _prepare_sink_log(tracked: TrackedQuery, files: CheckpointFiles, folder: str | None, first: int) -> None:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-__all__ = ["JavaError", "UnsupportedSparkError", "answered", "cause_first", "chain_of", "class_of", "in_words", "is_denied", "redacted"]
+__all__ = [
+    "JavaError",
+    "UnsupportedSparkError",
+    "answered",
+    "cause_first",
+    "chain_of",
+    "class_of",
+    "in_words",
+    "is_denied",
+    "redacted",
+    "redacted_place",
+]
 
 JavaError: tuple[type[Exception], type[Exception], type[Exception]] = (Py4JError, CapturedException, ConnectionError)
 """What a call into the JVM raises: PySpark puts exceptions of its own in the place of those that it knows, and a JVM that is gone refuses
@@ -41,6 +53,8 @@ _SECRETS = (
     re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
 )
 """What comes before a secret, and the secret, as Spark's own redaction finds them."""
+_ADDRESS = re.compile(r"[\w.+:-]*/[^?;&,\s]*")
+"""What of a place is a path; parameters may follow."""
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 
 
@@ -70,7 +84,19 @@ def in_words(error: BaseException, limit: int = 1000) -> str:
 
 def redacted(text: str) -> str:
     """Return a text without the passwords in it: messages go where more people read than in a driver's log."""
-    for pattern in _SECRETS:
+    return _without(_SECRETS, text)
+
+
+def redacted_place(place: str) -> str:
+    """Return a sink's path, as an address, without the passwords in it; a folder may well be called ``secret=1``, as partitions are."""
+    place = _without(_SECRETS[1:], place)
+    address = _ADDRESS.match(place)
+    end = address.end() if address else 0
+    return place[:end] + redacted(place[end:])
+
+
+def _without(secrets: Iterable[re.Pattern[str]], text: str) -> str:
+    for pattern in secrets:
         text = pattern.sub(rf"\1{_REDACTED}", text)
     return text
 

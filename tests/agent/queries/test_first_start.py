@@ -114,8 +114,10 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     [
         ("file:/out", {"source": "parquet", "path": "/out"}, "file:/out"),
         (None, {"source": "parquet", "table": "events"}, "parquet to events"),
-        ("", {"source": "sqlite", "path": "/shop.db", "options": {"table": "a"}}, "sqlite to the place of /shop.db a"),
-        ("", {"source": "sql", "path": "sql://me:secret@db/shop"}, "sql to the place of sql://me:*********(redacted)@db/shop"),
+        ("", {"source": "sqlite", "path": "/shop.db", "options": {"table": "a"}}, "sqlite to /shop.db a"),
+        ("", {"source": "sql", "path": "sql://me:secret@db/shop"}, "sql to sql://me:*********(redacted)@db/shop"),
+        ("", {"source": "delta", "path": "/secret=1/a"}, "delta to /secret=1/a"),
+        ("", {"source": "h2", "path": "h2:x;PASSWORD=", "options": {"dbtable": "a"}}, "h2 to h2:x;PASSWORD= a"),
         ("", {"source": "kafka", "options": {"topic": "events"}}, "kafka to events"),
         ("", {"source": "kafka", "options": {"kafka.linger.ms": "5"}}, "kafka"),
         ("", {"source": "foreachBatch", "options": {"batchSize": "1"}}, "foreachbatch"),
@@ -123,7 +125,7 @@ def test_what_a_sink_has_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     ],
 )
 def test_what_a_query_writes_to(monkeypatch: pytest.MonkeyPatch, folder: str | None, writer: dict[str, Any], sink: str) -> None:
-    monkeypatch.setattr(first_start, "sink_place", lambda _, captured: f"the place of {captured.path}" if captured.path else "")
+    monkeypatch.setattr(first_start, "sink_place", lambda _, captured: captured.path or "")
     options = writer.pop("options", {})
     captured = SimpleNamespace(**{"path": None, "table": None, "option": options.get, **writer})
     tracked = SimpleNamespace(captured=captured, internals=None)

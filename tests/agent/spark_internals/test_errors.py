@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from spark_drain_agent.spark_internals.errors import cause_first, chain_of, redacted
+from spark_drain_agent.spark_internals.errors import cause_first, chain_of, redacted, redacted_place
 
 STREAM_FAILED = (
     "[STREAM_FAILED] Query [id = 877ae829-0216-4951-a02f-ec0edbef5d8c, runId = aba75214-afe2-4d12-853a-d29830bdebaf] "
@@ -206,6 +206,22 @@ def test_all_lines_of_a_cause_are_kept(words: str) -> None:
 def test_passwords_do_not_get_into_a_report(text: str, told: str) -> None:
     assert redacted(text) == told
     assert cause_first(f"Py4JError: {text}").endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("s3a://bucket/secret=1/password=a", "s3a://bucket/secret=1/password=a"),
+        ("s3a://key:hunter2@bucket/secret=1/a", "s3a://key:*********(redacted)@bucket/secret=1/a"),
+        ("jdbc:x://h/d?user=u&password=hunter2&a=b", "jdbc:x://h/d?user=u&password=*********(redacted)&a=b"),
+        ("jdbc:h2:/x;USER=sa;PASSWORD=hunter2", "jdbc:h2:/x;USER=sa;PASSWORD=*********(redacted)"),
+        ("sql://me:hunt?er,2@db/shop", "sql://me:*********(redacted)@db/shop"),
+        ("password=hunter2/a host=h", "password=*********(redacted) host=h"),
+        ("host=/run password=hunter2 dbname=shop", "host=/run password=*********(redacted) dbname=shop"),
+    ],
+)
+def test_a_folder_is_no_password_whatever_it_is_called(place: str, told: str) -> None:
+    assert redacted_place(place) == told
 
 
 class JavaException:
