@@ -79,6 +79,13 @@ def test_a_version_is_known_by_where_it_writes_to(application: Callable[[], Appl
     assert batches(to("/one")) == batches(to("/one"))
     assert rows("/one") == rows("/one")
     assert files("/one") == files("/one")
+    assert files("/one/secret=1") != files("/one/secret=2")
+
+    def at(path: str) -> str:
+        return internals.sink_text(internals.capture(events.stream().writeStream.format("delta"), path))
+
+    assert at("/table") == at("file:///table/") != at("/table/secret=1")
+    assert at("s3a://key:one@bucket/table") == at("s3a://key:two@bucket/table")
     different = [batches(to("/one")), batches(to("/two")), batches(Batches()), rows("/one"), rows("/two"), files("/one"), files("/two")]
     assert len(set(different)) == len(different)
 

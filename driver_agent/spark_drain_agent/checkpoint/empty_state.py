@@ -201,14 +201,14 @@ def refuse_taken_elsewhere(
     found = taken(journal.begun_sink, batch_id) if journal.begun_sink not in ("", sink) else False
     if found:
         raise EmptyStateError(
-            f"an earlier start was interrupted when its sink, {journal.begun_sink}, had taken batch {batch_id}, which this one would write "
-            f"once more: {_AGAIN}"
+            f"an earlier start was interrupted when its sink, {journal.begun_sink}, had taken batch {batch_id}, which this one "
+            f"would write once more, to {sink}: {_AGAIN}"
         )
     if found is None:
         entry = files.uri(f"offsets/{batch_id}")
         raise EmptyStateError(
             f"an earlier start was interrupted in batch {batch_id}, which its sink, {journal.begun_sink}, may have taken, and which this "
-            f"one would write once more: {_AGAIN}; if its sink has not taken it, remove {entry} and start again"
+            f"one would write once more, to {sink}: {_AGAIN}; if its sink has not taken it, remove {entry} and start again"
         )
 
 

@@ -27,8 +27,8 @@ from spark_drain_agent.checkpoint.sink_log import SinkLogError, logged_batches, 
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery, owners_word
-from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, redacted_place
-from spark_drain_agent.spark_internals.sinks import sink_place
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
+from spark_drain_agent.spark_internals.sink_code import sink_place
 from spark_drain_agent.spark_internals.state_stores import (
     STATE_FORMAT,
     EmptyStore,
@@ -122,7 +122,7 @@ def _sink(tracked: TrackedQuery, folder: str | None) -> str:
     where = captured.table
     if not where:
         options = ".".join(filter(None, map(captured.option, _PLACES)))
-        where = " ".join(filter(None, (redacted_place(sink_place(tracked.internals, captured)), options)))
+        where = " ".join(filter(None, (sink_place(tracked.internals, captured), options)))
     return folder or " to ".join(filter(None, (captured.source.lower(), where)))
 
 

@@ -45,12 +45,12 @@ _SPARK = re.compile(
 _REDACTED = "*********(redacted)"
 _SECRETS = (
     re.compile(
-        r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)\.?key|signature"""
+        r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])token\b"""
         r"""|(?:auth|access|sas|session|security|bearer)[-_. ]?token)"""
         r"""[\w.-]*["']?\s*[=:]\s*)"""
         r"""(?:"[^"]*"|'[^']*'|[^\s"',;&)]+)"""
     ),
-    re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
+    re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
 )
 """What comes before a secret, and the secret, as Spark's own redaction finds them."""
 _ADDRESS = re.compile(r"[\w.+:-]*/[^?;&,\s]*")

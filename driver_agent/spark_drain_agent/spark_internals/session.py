@@ -339,7 +339,7 @@ class SparkInternals:
 
     def sink_text(self, captured: CapturedWriter) -> str:
         """Return kind, destination and Python code of a writer's sink as text that is equal for equal sinks of two runs."""
-        return sink_text(captured)
+        return sink_text(self, captured)
 
     def stateful_operators(self, captured: CapturedWriter) -> list[LogicalOperator]:
         """Return the operators of the plan that keep state between batches, top down."""

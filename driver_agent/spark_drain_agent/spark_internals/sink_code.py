@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.data_sources import data_source_class
 from spark_drain_agent.spark_internals.driver_code import batch_function_digest
-from spark_drain_agent.spark_internals.errors import JavaError
+from spark_drain_agent.spark_internals.errors import JavaError, redacted_place
 from spark_drain_agent.spark_internals.program import look_at_program, program_text
 from spark_drain_agent.spark_internals.python_function import function_digest
 from spark_drain_agent.spark_internals.reflection import private_field
@@ -18,7 +19,10 @@ from spark_drain_agent.spark_internals.writer import CapturedWriter
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["sink_code", "sink_text"]
+__all__ = ["sink_code", "sink_place", "sink_text"]
+
+_IN_A_FOLDER = ("delta", "hudi")
+_IN_A_FOLDER_OR_TABLE = "iceberg"
 
 
 def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
@@ -54,9 +58,26 @@ def _data_source(internals: SparkInternals, name: str) -> str:
     return f"{function_digest(internals, made.dataSourceCls())}\n{program_text()}"
 
 
-def sink_text(captured: CapturedWriter) -> str:
+def sink_text(internals: SparkInternals, captured: CapturedWriter) -> str:
     """Return kind, destination and options of a writer's sink, and the digest of its code."""
-    return f"{captured.source} {captured.path} {captured.table} {counted_options(captured.options)} {captured.code}"
+    place = captured.path and sink_place(internals, captured)
+    return f"{captured.source} {place} {captured.table} {counted_options(captured.options)} {captured.code}"
+
+
+def sink_place(internals: SparkInternals, captured: CapturedWriter) -> str:
+    """Return where a writer's path leads, without passwords; "" where it has none.
+
+    A folder, or the full name of a table, is one text however it is spelled, for the sinks of which it is known that they write there. To
+    any other one its path may be anything, as an address.
+    """
+    path, source = captured.path or captured.option("path") or "", captured.source.lower()
+    if source == _IN_A_FOLDER_OR_TABLE and path and "/" not in path:
+        return internals.full_name(path)
+    if source in (*_IN_A_FOLDER, _IN_A_FOLDER_OR_TABLE) and path:
+        with suppress(*JavaError):  # Hadoop does not understand it: the start will say so
+            folder = internals.jvm.org.apache.hadoop.fs.Path(path)
+            path = str(folder.toString()) if folder.toUri().isAbsolute() else internals.qualified(path)
+    return redacted_place(path)
 
 
 def _batch_function(internals: SparkInternals, fields: Mapping[str, Any]) -> str:

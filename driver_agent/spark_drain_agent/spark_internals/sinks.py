@@ -16,12 +16,10 @@ from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.trial_folder import trial_folder
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["discard_once_at", "sink_place", "table_folder", "unwritable", "unwritable_columns", "write_once_at", "writes_files"]
+__all__ = ["discard_once_at", "table_folder", "unwritable", "unwritable_columns", "write_once_at", "writes_files"]
 
 _USABLE = "only delta and file formats (parquet, orc, json, csv, text, avro) can be used"
 _DELTA = "org.apache.spark.sql.delta.sources.DeltaDataSource"
-_PATH_IS_FOLDER = ("delta", "hudi")
-"""Sinks of which a path without a slash is a folder too; some others take the name of a table."""
 _SESSION_CATALOG = "spark_catalog"
 _DATA_SOURCES = "org.apache.spark.sql.execution.datasources"
 _FILE_FORMAT, _FILE_SOURCE = f"{_DATA_SOURCES}.FileFormat", f"{_DATA_SOURCES}.v2.FileDataSourceV2"
@@ -106,23 +104,6 @@ def _in_schema(internals: SparkInternals, schema: str, path: str) -> str:
         return internals.qualified(path)
     folder = internals.session_state().catalog().getDatabaseMetadata(schema).locationUri()
     return internals.qualified(str(hadoop_path(hadoop_path(folder), asked).toString()))
-
-
-def sink_place(internals: SparkInternals, captured: CapturedWriter) -> str:
-    """Return where a writer's path leads, by one text however it is spelled: a folder, or a table's full name; "" where it has none.
-
-    A sink may take any text for a path, as an address; one that Hadoop does not understand is returned as it is.
-    """
-    path = captured.path or captured.option("path")
-    if not path:
-        return ""
-    if "/" not in path and captured.source.lower() not in _PATH_IS_FOLDER:
-        return internals.full_name(path)
-    try:
-        folder = internals.jvm.org.apache.hadoop.fs.Path(path)
-        return str(folder.toString()) if folder.toUri().isAbsolute() else internals.qualified(path)
-    except JavaError:
-        return path
 
 
 def unwritable(internals: SparkInternals, captured: CapturedWriter, data_format: str, folder: str) -> str:

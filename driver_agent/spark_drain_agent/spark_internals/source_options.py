@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from spark_drain_agent.spark_internals.errors import redacted
+from spark_drain_agent.spark_internals.errors import redacted_place
 from spark_drain_agent.spark_internals.run_texts import is_secret, without_fetch_ids
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def counted_options(options: Iterable[tuple[str, str]]) -> str:
     """Return options without credentials, and without those of `_OF_ONE_RUN`."""
     return str(
         sorted(
-            (key.lower(), redacted(without_fetch_ids(value)))
+            (key.lower(), redacted_place(without_fetch_ids(value)))
             for key, value in options
             if not (_OF_ONE_RUN.fullmatch(key) or is_secret(key))
         )

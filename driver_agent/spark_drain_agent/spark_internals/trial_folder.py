@@ -42,7 +42,9 @@ def trial_folder(internals: SparkInternals, folder: str) -> Iterator[str]:
                 made.append(above)
                 above = above.getParent()
             if not filesystem.mkdirs(trial):
-                raise UnwritableFolderError(f"a folder beside it cannot be made: {trial.toString()}")
+                raise UnwritableFolderError(
+                    f"a folder beside it cannot be made, for which the driver may lack the permission: {trial.toString()}"
+                )
             yield str(trial.toString())
         finally:
             filesystem.delete(trial, True)

@@ -362,8 +362,11 @@ def test_a_stop_while_another_version_is_prepared_leaves_nothing_of_the_one_befo
 @pytest.mark.parametrize(
     ("elsewhere", "told"),
     [
-        (True, "when its sink, file:/first, had taken batch 9, which this one would write once more"),
-        (None, "which its sink, file:/first, may have taken, and which this one would write once more: .*remove file:.*/offsets/9 and"),
+        (True, "when its sink, file:/first, had taken batch 9, which this one would write once more, to file:/second: "),
+        (
+            None,
+            "file:/first, may have taken, and which this one would write once more, to file:/second: .*remove file:.*/offsets/9 and",
+        ),
     ],
 )
 def test_what_the_sink_of_the_interrupted_version_has_taken_is_not_written_to_another_one(

@@ -197,6 +197,8 @@ def test_all_lines_of_a_cause_are_kept(words: str) -> None:
             "https://s/?X-Amz-Security-Token=abc&X-Amz-Signature=12&x=1",
             "https://s/?X-Amz-Security-Token=*********(redacted)&X-Amz-Signature=*********(redacted)&x=1",
         ),
+        ("https://h/x?token=abc&access_key=def&tokens=3", "https://h/x?token=*********(redacted)&access_key=*********(redacted)&tokens=3"),
+        ("hdfs://user:hun@ter2@host/x", "hdfs://user:*********(redacted)@host/x"),
         ("fs.s3a.encryption.key=abc", "fs.s3a.encryption.key=*********(redacted)"),
         ("fs.azure.account.key.a.dfs=abc; b", "fs.azure.account.key.a.dfs=*********(redacted); b"),
         ("the driver's credentials: start it", "the driver's credentials: start it"),

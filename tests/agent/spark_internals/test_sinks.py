@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 from spark_drain_agent.spark_internals.session import SparkInternals
-from spark_drain_agent.spark_internals.sinks import sink_place
+from spark_drain_agent.spark_internals.sink_code import sink_place
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 from tests.agent.warm import Warm
@@ -31,7 +31,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
         ("sql", "jdbc:postgresql://db.example.com:5432/shop", "jdbc:postgresql://db.example.com:5432/shop"),
         ("sql", "db.example.com:5432/shop", "db.example.com:5432/shop"),
         ("sql", "db.example.com:5432", "db.example.com:5432"),
-        ("sql", "a//b c?d=%zz#e", "file:{cwd}/a/b c?d=%zz#e"),
+        ("sql", "a//b c?d=%zz#e", "a//b c?d=%zz#e"),
+        ("sql", "orders", "orders"),
+        ("sql", "sql://me:p@ss@db/shop", "sql://me:*********(redacted)@db/shop"),
+        ("delta", "s3a://key:word@bucket/secret=1", "s3a://key:*********(redacted)@bucket/secret=1"),
     ],
 )
 def test_where_a_path_leads(warm: Warm, source: str, path: str | None, place: str) -> None:
