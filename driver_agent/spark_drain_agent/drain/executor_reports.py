@@ -83,7 +83,11 @@ def _one_round(internals: SparkInternals, missing: list[tuple[str, str]]) -> set
             LOG.warning("executors did not all report: %s", error)
 
     thread = threading.Thread(target=run, name="spark-drain-executors", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:  # a system without threads for now has some later, when those that are silent are asked again
+        LOG.warning("executors cannot be asked: %s", error)
+        return answers
     thread.join(_ROUND_SECONDS)
     if thread.is_alive():
         # No executor can be scheduled: the summary says which are silent instead of waiting for ever.

@@ -163,11 +163,11 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
                 return True  # its flush failed, and the drain has made that good
             raise
         return agent.gate.turns == turns and (ended or agent.held.nothing_will_end(streams))
-    ended_beside = agent.held.ended_beside(streams)  # Spark would name those that the drain ends too
+    # Spark would name those that the drain ends too, and what was stopped has ended once its thread has.
+    ended_beside = [query for query in agent.held.ended_beside(streams) if not _is_ending(agent, query)]
     for query in reversed(ended_beside):  # Spark tells the last failure
         with as_agent():
-            if not query.awaitTermination(max(seconds, _SHORTEST_SECONDS)):  # type: ignore[arg-type]  # raises what it failed with
-                return False  # it was stopped, and has not ended yet
+            query.awaitTermination(_SHORTEST_SECONDS)  # type: ignore[arg-type]  # raises what it failed with
     if ended_beside or agent.held.any_let_end(streams):
         return True
     agent.wait_while_held(seconds)

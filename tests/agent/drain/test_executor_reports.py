@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from spark_drain_agent.drain.executor_reports import summarize
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from spark_drain_agent.drain.executor_reports import collect_executor_reports, summarize
 
 
 def test_all_reported() -> None:
@@ -29,3 +34,17 @@ def test_at_most_fifty_exceptions_the_lowest_ids_first() -> None:
     summary = summarize({str(number): "host" for number in range(1, 201)}, set(), set())
     assert [item.id for item in summary.exceptions] == [str(number) for number in range(1, 51)]
     assert summary.expected == 200
+
+
+def test_where_no_thread_can_ask_them_they_are_silent_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    context = SimpleNamespace(setJobGroup=lambda *_, **__: None, setLocalProperty=lambda *_: None)
+    answers_of: Any = lambda missing: {executor for _, executor in missing}  # noqa: E731
+    internals: Any = SimpleNamespace(context=context, executors=lambda: [("1", "host")], answers_of=answers_of)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        summary = collect_executor_reports(internals, {"1": "host"})
+    assert summary.silent
+    assert collect_executor_reports(internals, {"1": "host"}, summary).drained == "1"

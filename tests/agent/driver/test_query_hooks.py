@@ -95,3 +95,40 @@ def test_a_wait_whose_time_is_over_says_what_spark_says(agent: Agent, fails: boo
         return
     with pytest.raises(StreamingQueryException, match="out of milk"):
         query.awaitTermination(seconds)
+
+
+def stopped(seconds: float) -> SimpleNamespace:
+    """Return a query that was told to end, of which Spark says after the time limit that it is not active."""
+
+    def wait(milliseconds: int) -> bool:
+        time.sleep(milliseconds / 1000)
+        return True
+
+    return SimpleNamespace(awaitTermination=wait, ends=time.monotonic() + seconds)
+
+
+def failed(_: float) -> SimpleNamespace:
+    """Return a query that has failed."""
+
+    def wait(_: int) -> bool:
+        raise Failed
+
+    return SimpleNamespace(awaitTermination=wait, ends=0.0)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["stopped", "another one fails"])
+def test_a_query_beside_a_held_one_counts_once_it_has_ended(agent: Agent, monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    ended = [StreamingQuery(execution) for execution in ([failed(0), stopped(60)] if fails else [stopped(1.2)])]
+    live = lambda query: SimpleNamespace(thread_alive=time.monotonic() < query._jsq.ends)  # noqa: E731
+    monkeypatch.setattr(agent.internals, "live", live)
+    monkeypatch.setattr(agent.held, "ended_beside", lambda _: ended)
+    monkeypatch.setattr(agent.held, "any_let_end", lambda _: False)
+    agent.gate.turn(Phase.HELD)
+    begun = time.monotonic()
+    streams = StreamingQueryManager(SimpleNamespace())
+    if fails:
+        with pytest.raises(StreamingQueryException, match="out of milk"):
+            in_thread(streams.awaitAnyTermination, 5)
+    else:
+        in_thread(streams.awaitAnyTermination, 5)
+        assert time.monotonic() - begun >= 1.2
