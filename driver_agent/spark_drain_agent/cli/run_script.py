@@ -17,7 +17,6 @@ from spark_drain_agent.cli.checkpoint_commands import run as run_command
 from spark_drain_agent.cli.main_module import become_main
 from spark_drain_agent.cli.outlived import run_main
 from spark_drain_agent.driver.attach import current_agent, install_hooks
-from spark_drain_agent.gate import Phase
 from spark_drain_agent.milestones import LOG
 
 __all__ = ["main"]
@@ -117,9 +116,6 @@ def _run(program: str, arguments: Sequence[str], *, module: bool) -> None:
     finally:
         agent = current_agent()
         if agent is not None:
-            # Beyond the point of no return the driver must outlive main, or its pod would be restarted before it is scaled down.
-            if failed and agent.gate.phase is not Phase.OPEN:
-                LOG.exception("the application has failed; the driver stays until the drain is over")
             agent.hold_exit(failed=failed, for_good=False)
 
 

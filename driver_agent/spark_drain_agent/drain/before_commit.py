@@ -21,6 +21,7 @@ from spark_drain_agent.drain.phases import Committed
 from spark_drain_agent.drain.planned import refuse_confs
 from spark_drain_agent.drain.reporter import Reporter
 from spark_drain_agent.drain.request import Request
+from spark_drain_agent.drain.running import Running, under_way
 from spark_drain_agent.drain.selection import Selection, StartsInFlightError, check_all_seen, select
 from spark_drain_agent.drain.starts import Starts
 from spark_drain_agent.drain.uncommitted_query import UncommittedQuery
@@ -336,7 +337,7 @@ class BeforeCommit:
         first = [target for target in planned.targets if not target.dependent]  # the others read on until those are drained
         self._thaw([target for target in planned.targets if target.dependent])
         bounded = [item for item in first if item.bounded]
-        if thaw and _under_way(bounded):
+        if thaw and under_way(bounded):
             self._thaw(item for item in first if item not in bounded)
         real_time = [item for item in first if item.real_time and item not in bounded]
         try:
@@ -356,17 +357,21 @@ class BeforeCommit:
 
     def _wait_until_settled(self, planned: _Planned, first: list[UncommittedQuery]) -> None:
         """Let what runs come to its end; a batch that outlives the deadline is left alone, and named."""
-        if running := _under_way(first):
-            self._reporter.change(reason=reasons.BATCH_RUNNING, message=f"waits for {running}", queries=planned.reports)
+        running = Running(self._reporter, first, planned.reports)
+
+        def keep_waiting() -> None:
+            self._keep_waiting()
+            running.tell()
+
         try:
             for target in first:
                 with _named(target):
-                    target.wait_until_settled(self._keep_waiting)
+                    target.wait_until_settled(keep_waiting)
         except DrainEndedError as ended:
-            running = _under_way(first)
-            if ended.reason != reasons.DEADLINE_EXCEEDED or not running:
+            left = under_way(first)
+            if ended.reason != reasons.DEADLINE_EXCEEDED or not left:
                 raise
-            raise ended.adding(f"still running: {running}. Allow longer than that takes", reasons.BATCH_STILL_RUNNING) from ended
+            raise ended.adding(f"still running: {left}. Allow longer than that takes", reasons.BATCH_STILL_RUNNING) from ended
 
     def _for_callbacks(self, planned: _Planned) -> DrainContext:
         return DrainContext(
@@ -379,10 +384,6 @@ class BeforeCommit:
                 target.thaw()
             except JavaError as error:
                 LOG.warning("drain %s: %s could not be given its sources back: %s", self._request.drain_id, target.label, error)
-
-
-def _under_way(targets: list[UncommittedQuery]) -> str:
-    return ", ".join(under_way for target in targets if (under_way := target.under_way()))
 
 
 @contextmanager

@@ -98,7 +98,12 @@ class InheritedDrain:
         report, said = describe_query(tracked), self._said.get(tracked.key)
         if said is not None:  # what was planned, without which nobody is told what a flush leaves
             report = replace(
-                report, depends_on=said.depends_on, fingerprint=said.fingerprint, operators=said.operators, warnings=said.warnings
+                report,
+                id=said.id,
+                depends_on=said.depends_on,
+                fingerprint=said.fingerprint,
+                operators=said.operators,
+                warnings=said.warnings,
             )
         target = CommittedQuery(tracked, options, self._request.drain_id, report)
         self._after.add(target)

@@ -290,6 +290,9 @@ class Agent:
         """
         if os.getpid() != self._process:
             return  # a forked child: the drain goes on in its parent
+        if failed and self.gate.phase is not Phase.OPEN:
+            # Beyond the point of no return the driver must outlive main, or its pod would be restarted before it is scaled down.
+            LOG.exception("the application has failed; the driver stays until the drain is over")
         drain = self._drain
         self._let_go = self._let_go or (failed and drain is not None and drain.misses_queries) or ends_for_a_signal()
         if not self._let_go and not self.told_to_end:

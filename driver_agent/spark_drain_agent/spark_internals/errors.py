@@ -20,6 +20,7 @@ __all__ = [
     "in_words",
     "is_denied",
     "redacted",
+    "redacted_folder",
     "redacted_place",
 ]
 
@@ -87,9 +88,14 @@ def redacted(text: str) -> str:
     return _without(_SECRETS, text)
 
 
+def redacted_folder(path: str) -> str:
+    """Return the path of a folder without the password of its authority; a folder may well be called ``secret=1``, as partitions are."""
+    return _without(_SECRETS[1:], path)
+
+
 def redacted_place(place: str) -> str:
-    """Return a sink's path, as an address, without the passwords in it; a folder may well be called ``secret=1``, as partitions are."""
-    place = _without(_SECRETS[1:], place)
+    """Return an address, which may be that of a folder, without the passwords in it."""
+    place = redacted_folder(place)
     address = _ADDRESS.match(place)
     end = address.end() if address else 0
     return place[:end] + redacted(place[end:])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.data_sources import data_source_class
 from spark_drain_agent.spark_internals.driver_code import batch_function_digest
-from spark_drain_agent.spark_internals.errors import JavaError, redacted_place
+from spark_drain_agent.spark_internals.errors import JavaError, redacted_folder, redacted_place
 from spark_drain_agent.spark_internals.program import look_at_program, program_text
 from spark_drain_agent.spark_internals.python_function import function_digest
 from spark_drain_agent.spark_internals.reflection import private_field
@@ -76,7 +76,7 @@ def sink_place(internals: SparkInternals, captured: CapturedWriter) -> str:
     if source in (*_IN_A_FOLDER, _IN_A_FOLDER_OR_TABLE) and path:
         with suppress(*JavaError):  # Hadoop does not understand it: the start will say so
             folder = internals.jvm.org.apache.hadoop.fs.Path(path)
-            path = str(folder.toString()) if folder.toUri().isAbsolute() else internals.qualified(path)
+            return redacted_folder(str(folder.toString()) if folder.toUri().isAbsolute() else internals.qualified(path))
     return redacted_place(path)
 
 

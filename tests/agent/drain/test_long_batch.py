@@ -18,10 +18,28 @@ from tests.agent.warm import Warm
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-def start(warm: Warm, base: Path, **trigger: bool) -> StreamingQuery:
-    writer = counted(read(warm.session, base)).writeStream.queryName("long").option("checkpointLocation", str(base / "checkpoint"))
+def start(warm: Warm, base: Path, name: str = "long", /, **trigger: bool) -> StreamingQuery:
+    writer = counted(read(warm.session, base)).writeStream.queryName(name).option("checkpointLocation", str(base / "checkpoint"))
     writer = writer.trigger(**trigger) if trigger else writer
     return writer.foreachBatch(to_files(base / "out", block=base / "block")).start()
+
+
+def test_what_has_come_to_its_end_meanwhile_is_not_said_to_be_waited_for(warm: Warm, tmp_path: Path) -> None:
+    bases = {name: tmp_path / name for name in ("long", "short")}
+    for name, base in bases.items():
+        base.mkdir()
+        (base / "block").touch()
+        Feed(base / "input").add(1)
+        start(warm, base, name)
+    for base in bases.values():
+        eventually((base / "blocked").exists, "a batch to run")
+    with warm.requested() as asked:
+        stopping = warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+        assert stopping["message"] == "waits for batch 0 of query 'long', batch 0 of query 'short'"
+        (bases["short"] / "block").unlink()
+        eventually(lambda: warm.drains.show(asked)["message"] == "waits for batch 0 of query 'long'", "only one to be waited for", 30)
+        (bases["long"] / "block").unlink()
+        warm.drains.reaches(asked, "Drained")
 
 
 @pytest.mark.parametrize(

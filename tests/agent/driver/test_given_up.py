@@ -142,13 +142,14 @@ def test_a_driver_that_has_taken_the_drain_over_fails_too_until_a_start_can_fini
     driver = start()
     eventually((tmp_path / "checkpoint/commits/2").exists, "three files", alive=driver)
     asked = drains.write()
-    drains.reaches(asked, "Stalled", driver=driver)
+    known = [query["id"] for query in drains.reaches(asked, "Stalled", driver=driver)["queries"]]
     driver.kill()
     driver.wait()
     second = start()
     waits = f"waits until .* has the lease file:{tmp_path}/checkpoint/_drain/lease and may be alive"
     eventually(lambda: re.search(waits, drains.show(asked)["message"]), "it to say what it waits for", alive=second)
     assert drains.show(asked)["reason"] == "CheckpointLeased"
+    assert [query["id"] for query in drains.show(asked)["queries"]] == known, "it is not started before the lease is there"
     eventually(lambda: len(drains.show(asked)["runs"]) == 2 and drains.show(asked)["state"] == "Stalled", "it to stall again", alive=second)
     drains.clean_up(everything=True)
     assert second.wait() == 1, second.tail()

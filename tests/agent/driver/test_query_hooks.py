@@ -132,3 +132,13 @@ def test_a_query_beside_a_held_one_counts_once_it_has_ended(agent: Agent, monkey
     else:
         in_thread(streams.awaitAnyTermination, 5)
         assert time.monotonic() - begun >= 1.2
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_forked_child_that_fails_is_not_the_application(agent: Agent, caplog: pytest.LogCaptureFixture, forked: bool) -> None:
+    agent.gate.turn(Phase.HELD)
+    agent._let_go = True
+    if forked:
+        agent._process = -1
+    agent.hold_exit(failed=True, for_good=False)
+    assert ("the application has failed" in caplog.text) is not forked

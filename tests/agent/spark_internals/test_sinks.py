@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
         ("sql", "a//b c?d=%zz#e", "a//b c?d=%zz#e"),
         ("sql", "orders", "orders"),
         ("sql", "sql://me:p@ss@db/shop", "sql://me:*********(redacted)@db/shop"),
+        ("delta", "/my data/secret=1/a", "file:/my data/secret=1/a"),
         ("delta", "s3a://key:word@bucket/secret=1", "s3a://key:*********(redacted)@bucket/secret=1"),
     ],
 )

@@ -113,6 +113,8 @@ def fill(status: DrainStatus, report: DrainReport) -> None:
     measured = [(step[:63], seconds) for step, seconds in list(report.timings.items())[:_TIMINGS] if step and math.isfinite(seconds)]
     timings = [{"step": step, "milliseconds": round(min(max(0.0, seconds), _INT32 / 1000) * 1000)} for step, seconds in measured]
     status.timings = _unique(timings, "step")
+    if report.runs and report.runs[-1] == status.next_run_id and not report.state.forward_only:
+        return  # a next version that answers for the run before it has drained nothing
     if report.runs:
         status.run_id = report.runs[-1][:253]
     status.driver_pod_name = report.driver_pod_name[:253] or status.driver_pod_name

@@ -84,3 +84,17 @@ def test_numbers_and_names_that_the_schema_refuses_do_not_come_into_the_status()
     assert "stateRowsBefore" not in status.progress
     assert (len(status.driver_pod_uid), len(status.driver_pod_name)) == (63, 253)
     assert [(item["step"], item["milliseconds"]) for item in status.timings] == [("freeze", 2**31 - 1), ("a" * 63, 2000)]
+
+
+@pytest.mark.parametrize(
+    ("state", "run"), [(DrainState.ACKNOWLEDGED, "first"), (DrainState.WITHDRAWN, "first"), (DrainState.FLUSHING, "next")]
+)
+def test_a_next_version_that_answers_for_a_drain_that_was_given_up_is_not_the_run_that_was_drained(state: DrainState, run: str) -> None:
+    """Beyond the point of no return it is the one that goes on with the drain."""
+    status = DrainStatus(generation=1, now=NOW, run_id="first", next_run_id="next", driver_pod_name="first-driver", driver_pod_uid="1")
+    report = DrainReport(
+        drain_id="u", runs=("first", "next"), state=state, updated_at=NOW, driver_pod_name="next-driver", driver_pod_uid="2"
+    )
+    progress.fill(status, report)
+    assert status.run_id == run
+    assert (status.driver_pod_name, status.driver_pod_uid) == (f"{run}-driver", "1" if run == "first" else "2")
