@@ -290,7 +290,7 @@ class Agent:
         """
         if os.getpid() != self._process:
             return  # a forked child: the drain goes on in its parent
-        if failed and self.gate.phase is not Phase.OPEN:
+        if failed and self.gate.phase is not Phase.OPEN and not self.internals.jvm_ended:
             # Beyond the point of no return the driver must outlive main, or its pod would be restarted before it is scaled down.
             LOG.exception("the application has failed; the driver stays until the drain is over")
         drain = self._drain

@@ -18,6 +18,7 @@ from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["HeldQueries"]
@@ -194,7 +195,14 @@ class HeldQueries:
 
         In the order of their starts.
         """
-        return [item.query for item in self._ended(streams) if item.query is not None]
+        return [item.query for item in self._ended(streams) if item.query is not None and not self.is_ending(item.query)]
+
+    def is_ending(self, query: StreamingQuery) -> bool:
+        """Return whether a query that was stopped, or has failed, has not come to its end: at its time limit Spark lets a wait return."""
+        try:
+            return self._host.internals.is_in_jvm(query) and self._host.internals.live(query).thread_alive
+        except JavaError:
+            return False
 
     def _ended(self, streams: StreamingQueryManager) -> list[TrackedQuery]:
         known = (*self._host.registry.last_ended(), *self._host.registry.all())
@@ -211,12 +219,20 @@ class HeldQueries:
         return held and not streams.active
 
     def forget_ended(self, streams: StreamingQueryManager) -> None:
-        """Take note that the application does not want to be told any more of queries that have ended."""
+        """Take note that the application does not want to be told any more of queries that have ended.
+
+        One that was stopped in the middle of a batch has its end before it.
+        """
         given_up = [item for item, _ in self._given_up.values() if item.belongs_to(streams)]
-        for item in (*self._ended(streams), *given_up, *self._owned_in(streams, let_end=True)):
+        ended = [item for item in self._ended(streams) if not self._will_end(item)]
+        for item in (*ended, *given_up, *self._owned_in(streams, let_end=True)):
             item.forget()
         with self._lock:
             self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].exception() is None}
+
+    def _will_end(self, item: TrackedQuery) -> bool:
+        with as_agent():
+            return item.query is not None and self.is_ending(item.query) and item.query.exception() is None
 
     def forget_flush(self, streams: StreamingQueryManager) -> None:
         """Let ``awaitAnyTermination()`` wait on after a flush batch, unless a query of the application has ended too."""

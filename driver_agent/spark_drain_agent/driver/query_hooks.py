@@ -16,7 +16,7 @@ from spark_drain_agent.agent_thread import as_agent, in_callback, is_agent
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.driver.agent import LET_DECIDE_SECONDS, Agent
 from spark_drain_agent.gate import Phase
-from spark_drain_agent.spark_internals.errors import JavaError, answered
+from spark_drain_agent.spark_internals.errors import answered
 
 __all__ = ["hook_queries"]
 
@@ -102,10 +102,10 @@ def _hook_wait_for_one(asked: Current) -> None:
                         raise  # what a signal handler has raised
                     if agent.held.shields(self) or agent.held.was_drained(self):
                         continue  # its flush failed, and the drain makes that good
-                    if isinstance(error, StreamingQueryException) and _is_ending(agent, self) and slices.more():
+                    if isinstance(error, StreamingQueryException) and agent.held.is_ending(self) and slices.more():
                         continue
                     raise
-                if ended and not drained and _is_ending(agent, self) and slices.more():
+                if ended and not drained and agent.held.is_ending(self) and slices.more():
                     continue
                 if ended and not agent.held.shields(self):
                     if agent.held.freezes(self):
@@ -117,14 +117,6 @@ def _hook_wait_for_one(asked: Current) -> None:
         return False
 
     StreamingQuery.awaitTermination = hooked  # type: ignore[method-assign]
-
-
-def _is_ending(agent: Agent, query: StreamingQuery) -> bool:
-    """Return whether a query that was stopped, or has failed, has not come to its end: at its time limit Spark lets such a wait return."""
-    try:
-        return agent.internals.is_in_jvm(query) and agent.internals.live(query).thread_alive
-    except JavaError:
-        return False
 
 
 def _hook_wait_for_any(asked: Current) -> None:
@@ -163,8 +155,7 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
                 return True  # its flush failed, and the drain has made that good
             raise
         return agent.gate.turns == turns and (ended or agent.held.nothing_will_end(streams))
-    # Spark would name those that the drain ends too, and what was stopped has ended once its thread has.
-    ended_beside = [query for query in agent.held.ended_beside(streams) if not _is_ending(agent, query)]
+    ended_beside = agent.held.ended_beside(streams)  # Spark would name those that the drain ends too
     for query in reversed(ended_beside):  # Spark tells the last failure
         with as_agent():
             query.awaitTermination(_SHORTEST_SECONDS)  # type: ignore[arg-type]  # raises what it failed with

@@ -408,7 +408,7 @@ class SparkInternals:
 
     def is_in_jvm(self, query: StreamingQuery) -> bool:
         """Return whether there is an execution behind a query, and not a mock of an application's tests."""
-        return isinstance(query._jsq, JavaObject)
+        return isinstance(getattr(query, "_jsq", None), JavaObject)
 
     def live(self, query: StreamingQuery) -> LiveQuery:
         """Return the handle on a running query's execution."""

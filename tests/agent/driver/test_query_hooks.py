@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from types import SimpleNamespace
 from typing import Any, cast
@@ -38,7 +39,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     for holder, names in HOOKED:
         for name in names:
             monkeypatch.setattr(holder, name, vars(holder)[name])
-    internals = SimpleNamespace(is_in_jvm=lambda _: True, live=lambda _: SlowToSay())
+    internals = SimpleNamespace(is_in_jvm=lambda _: True, live=lambda _: SlowToSay(), jvm_ended=False)
     agent = Agent(cast(SparkInternals, internals), Channel.in_memory(), _ME)
     hook_queries(lambda: agent)
     return agent
@@ -121,7 +122,7 @@ def test_a_query_beside_a_held_one_counts_once_it_has_ended(agent: Agent, monkey
     ended = [StreamingQuery(execution) for execution in ([failed(0), stopped(60)] if fails else [stopped(1.2)])]
     live = lambda query: SimpleNamespace(thread_alive=time.monotonic() < query._jsq.ends)  # noqa: E731
     monkeypatch.setattr(agent.internals, "live", live)
-    monkeypatch.setattr(agent.held, "ended_beside", lambda _: ended)
+    monkeypatch.setattr(agent.held, "_ended", lambda _: [SimpleNamespace(query=query) for query in ended])
     monkeypatch.setattr(agent.held, "any_let_end", lambda _: False)
     agent.gate.turn(Phase.HELD)
     begun = time.monotonic()
@@ -134,11 +135,13 @@ def test_a_query_beside_a_held_one_counts_once_it_has_ended(agent: Agent, monkey
         assert time.monotonic() - begun >= 1.2
 
 
-@pytest.mark.parametrize("forked", [False, True])
-def test_a_forked_child_that_fails_is_not_the_application(agent: Agent, caplog: pytest.LogCaptureFixture, forked: bool) -> None:
+@pytest.mark.parametrize(("fails", "said"), [("main", True), ("a forked child", False), ("the JVM", False)])
+def test_a_driver_is_said_to_stay_only_where_it_does(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: str, said: bool
+) -> None:
+    monkeypatch.setattr(agent, "_let_go", True)
+    monkeypatch.setattr(agent, "_process", -1 if fails == "a forked child" else os.getpid())
+    monkeypatch.setattr(agent.internals, "jvm_ended", fails == "the JVM")
     agent.gate.turn(Phase.HELD)
-    agent._let_go = True
-    if forked:
-        agent._process = -1
     agent.hold_exit(failed=True, for_good=False)
-    assert ("the application has failed" in caplog.text) is not forked
+    assert ("the application has failed" in caplog.text) is said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,9 @@ class Beside:
     def _fail(self, batch: DataFrame, batch_id: int) -> None:
         if (self.base / "fail").exists():
             raise ValueError("the sink of 'kept' is away")
+        while (self.base / "block").exists():
+            (self.base / "blocked").touch()
+            time.sleep(0.05)
 
     def fail(self) -> None:
         """Let the kept query fail in its next batch."""
@@ -115,6 +119,22 @@ def test_a_stop_is_a_stop(beside: Beside, warm: Warm) -> None:
         assert waiting.result() is None
         warm.session.streams.resetTerminated()
         assert in_thread(lambda: warm.session.streams.awaitAnyTermination(1)) is False
+
+
+def test_a_query_that_is_stopped_in_its_last_batch_has_not_ended_yet(beside: Beside, warm: Warm, tmp_path: Path) -> None:
+    streams, block = warm.session.streams, tmp_path / "block"
+    with beside.drain():
+        block.touch()
+        beside.feed.add()
+        eventually((tmp_path / "blocked").exists, "the last batch")
+        waiting, stopping = Started(streams.awaitAnyTermination), Started(beside.kept.stop)
+        eventually(lambda: not beside.kept.isActive, "the stop")
+        in_thread(streams.resetTerminated)  # which is about those that have ended
+        assert in_thread(lambda: streams.awaitAnyTermination(1)) is False
+        assert not waiting.over
+        block.unlink()
+        stopping.result()
+        assert waiting.result() is None
 
 
 def test_another_query_really_starts(beside: Beside, warm: Warm, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
