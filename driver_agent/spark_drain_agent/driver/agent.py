@@ -290,17 +290,21 @@ class Agent:
         """
         if os.getpid() != self._process:
             return  # a forked child: the drain goes on in its parent
-        if failed and self.gate.phase is not Phase.OPEN and not self.internals.jvm_ended:
-            # Beyond the point of no return the driver must outlive main, or its pod would be restarted before it is scaled down.
-            LOG.exception("the application has failed; the driver stays until the drain is over")
         drain = self._drain
         self._let_go = self._let_go or (failed and drain is not None and drain.misses_queries) or ends_for_a_signal()
         if not self._let_go and not self.told_to_end:
             self._let_answer()
         if for_good and self.gate.leave():
             return  # a drain that can still be given up needs no driver
-        while self.keeps_driver and not (self._let_go or self.told_to_end or self.internals.jvm_ended):
+        if failed and self._outlives_main:
+            # Beyond the point of no return the driver must outlive main, or its pod would be restarted before it is scaled down.
+            LOG.exception("the application has failed; the driver stays until the drain is over")
+        while self._outlives_main:
             self._wait_while(self.gate.phase, _LOOK_SECONDS)
+
+    @property
+    def _outlives_main(self) -> bool:
+        return self.keeps_driver and not (self._let_go or self.told_to_end or self.internals.jvm_ended)
 
     def _let_answer(self) -> None:
         """Wait a short time while a drain is deciding, and then while it says that it was given up: main may end for the same reason."""

@@ -11,8 +11,8 @@ from spark_drain_store import DrainOptions, OperatorReport, reasons
 from spark_drain_agent.checkpoint.batch_ids import BatchIds
 from spark_drain_agent.planning.limits import NO_LIMITS, Limits
 from spark_drain_agent.planning.sinks import batch_ids_of
-from spark_drain_agent.spark_internals.errors import redacted
 from spark_drain_agent.spark_internals.operators import LogicalOperator
+from spark_drain_agent.spark_internals.redaction import redacted
 from spark_drain_agent.spark_internals.state_stores import EMPTY_JOIN_FORMATS, JOIN_FORMAT, STATE_FORMAT
 
 __all__ = [

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
+
+from spark_drain_agent.spark_internals.redaction import redacted
 
 __all__ = [
     "JavaError",
@@ -19,9 +20,6 @@ __all__ = [
     "class_of",
     "in_words",
     "is_denied",
-    "redacted",
-    "redacted_folder",
-    "redacted_place",
 ]
 
 JavaError: tuple[type[Exception], type[Exception], type[Exception]] = (Py4JError, CapturedException, ConnectionError)
@@ -43,19 +41,6 @@ _END = re.compile(
 _SPARK = re.compile(
     r"/(?:pyspark|py4j|spark_drain_agent)/|/(?:pyspark|py4j)[^/]*\.zip/|<frozen |/lib/python3[.\d]*/(?!(?:site|dist)-packages/)"
 )
-_REDACTED = "*********(redacted)"
-_SECRETS = (
-    re.compile(
-        r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])token\b"""
-        r"""|(?:auth|access|sas|session|security|bearer)[-_. ]?token)"""
-        r"""[\w.-]*["']?\s*[=:]\s*)"""
-        r"""(?:"[^"]*"|'[^']*'|[^\s"',;&)]+)"""
-    ),
-    re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
-)
-"""What comes before a secret, and the secret, as Spark's own redaction finds them."""
-_ADDRESS = re.compile(r"[\w.+:-]*/[^?;&,\s]*")
-"""What of a place is a path; parameters may follow."""
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 
 
@@ -81,30 +66,6 @@ def is_denied(error: BaseException) -> bool:
 def in_words(error: BaseException, limit: int = 1000) -> str:
     """Return an exception's message with its cause first, of one from the JVM without the stack traces that py4j makes part of it."""
     return cause_first(chain_of(error.java_exception) if isinstance(error, Py4JJavaError) else str(error), limit)
-
-
-def redacted(text: str) -> str:
-    """Return a text without the passwords in it: messages go where more people read than in a driver's log."""
-    return _without(_SECRETS, text)
-
-
-def redacted_folder(path: str) -> str:
-    """Return the path of a folder without the password of its authority; a folder may well be called ``secret=1``, as partitions are."""
-    return _without(_SECRETS[1:], path)
-
-
-def redacted_place(place: str) -> str:
-    """Return an address, which may be that of a folder, without the passwords in it."""
-    place = redacted_folder(place)
-    address = _ADDRESS.match(place)
-    end = address.end() if address else 0
-    return place[:end] + redacted(place[end:])
-
-
-def _without(secrets: Iterable[re.Pattern[str]], text: str) -> str:
-    for pattern in secrets:
-        text = pattern.sub(rf"\1{_REDACTED}", text)
-    return text
 
 
 def chain_of(java_exception: Any) -> str:

@@ -407,7 +407,7 @@ class SparkInternals:
         return bool(query._jsq.isActive())
 
     def is_in_jvm(self, query: StreamingQuery) -> bool:
-        """Return whether there is an execution behind a query, and not a mock of an application's tests."""
+        """Return whether there is an execution behind a query: neither a mock of an application's tests nor one that has ended."""
         return isinstance(getattr(query, "_jsq", None), JavaObject)
 
     def live(self, query: StreamingQuery) -> LiveQuery:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.data_sources import data_source_class
 from spark_drain_agent.spark_internals.driver_code import batch_function_digest
-from spark_drain_agent.spark_internals.errors import JavaError, redacted_folder, redacted_place
+from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.program import look_at_program, program_text
 from spark_drain_agent.spark_internals.python_function import function_digest
+from spark_drain_agent.spark_internals.redaction import redacted_folder, redacted_place
 from spark_drain_agent.spark_internals.reflection import private_field
 from spark_drain_agent.spark_internals.source_options import counted_options
 from spark_drain_agent.spark_internals.unknown import or_unknown
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sink_code", "sink_place", "sink_text"]
 
-_IN_A_FOLDER = ("delta", "hudi")
-_IN_A_FOLDER_OR_TABLE = "iceberg"
+_IN_A_FOLDER = ("delta", "hudi", "iceberg")
 
 
 def sink_code(internals: SparkInternals, fields: Mapping[str, Any]) -> str:
@@ -71,9 +71,11 @@ def sink_place(internals: SparkInternals, captured: CapturedWriter) -> str:
     any other one its path may be anything, as an address.
     """
     path, source = captured.path or captured.option("path") or "", captured.source.lower()
-    if source == _IN_A_FOLDER_OR_TABLE and path and "/" not in path:
+    if not path:
+        return ""
+    if source == "iceberg" and "/" not in path:
         return internals.full_name(path)
-    if source in (*_IN_A_FOLDER, _IN_A_FOLDER_OR_TABLE) and path:
+    if source in _IN_A_FOLDER:
         with suppress(*JavaError):  # Hadoop does not understand it: the start will say so
             folder = internals.jvm.org.apache.hadoop.fs.Path(path)
             return redacted_folder(str(folder.toString()) if folder.toUri().isAbsolute() else internals.qualified(path))

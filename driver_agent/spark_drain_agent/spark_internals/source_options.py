@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from spark_drain_agent.spark_internals.errors import redacted_place
+from spark_drain_agent.spark_internals.redaction import redacted_place
 from spark_drain_agent.spark_internals.run_texts import is_secret, without_fetch_ids
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ship
 from pyspark.errors.exceptions.captured import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_agent.drain.identity import Identity
+from spark_drain_agent.driver import agent as agent_module
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.driver.query_hooks import hook_queries
 from spark_drain_agent.gate import Phase
@@ -108,7 +109,7 @@ def stopped(seconds: float) -> SimpleNamespace:
     return SimpleNamespace(awaitTermination=wait, ends=time.monotonic() + seconds)
 
 
-def failed(_: float) -> SimpleNamespace:
+def failed() -> SimpleNamespace:
     """Return a query that has failed."""
 
     def wait(_: int) -> bool:
@@ -119,7 +120,7 @@ def failed(_: float) -> SimpleNamespace:
 
 @pytest.mark.parametrize("fails", [False, True], ids=["stopped", "another one fails"])
 def test_a_query_beside_a_held_one_counts_once_it_has_ended(agent: Agent, monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
-    ended = [StreamingQuery(execution) for execution in ([failed(0), stopped(60)] if fails else [stopped(1.2)])]
+    ended = [StreamingQuery(execution) for execution in ([failed(), stopped(60)] if fails else [stopped(1.2)])]
     live = lambda query: SimpleNamespace(thread_alive=time.monotonic() < query._jsq.ends)  # noqa: E731
     monkeypatch.setattr(agent.internals, "live", live)
     monkeypatch.setattr(agent.held, "_ended", lambda _: [SimpleNamespace(query=query) for query in ended])
@@ -135,13 +136,23 @@ def test_a_query_beside_a_held_one_counts_once_it_has_ended(agent: Agent, monkey
         assert time.monotonic() - begun >= 1.2
 
 
-@pytest.mark.parametrize(("fails", "said"), [("main", True), ("a forked child", False), ("the JVM", False)])
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("main fails", True),
+        ("main fails before the point of no return", False),
+        ("Ctrl-C ends it", False),
+        ("a forked child fails", False),
+        ("the JVM has ended", False),
+    ],
+)
 def test_a_driver_is_said_to_stay_only_where_it_does(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: str, said: bool
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, case: str, said: bool
 ) -> None:
-    monkeypatch.setattr(agent, "_let_go", True)
-    monkeypatch.setattr(agent, "_process", -1 if fails == "a forked child" else os.getpid())
-    monkeypatch.setattr(agent.internals, "jvm_ended", fails == "the JVM")
-    agent.gate.turn(Phase.HELD)
+    monkeypatch.setattr(agent, "_wait_while", lambda waits_for, _: monkeypatch.setattr(agent, "_let_go", waits_for is Phase.HELD))
+    monkeypatch.setattr(agent, "_process", -1 if case.startswith("a forked child") else os.getpid())
+    monkeypatch.setattr(agent.internals, "jvm_ended", case.startswith("the JVM"))
+    monkeypatch.setattr(agent_module, "ends_for_a_signal", lambda: case.startswith("Ctrl-C"))
+    agent.gate.turn(Phase.DECIDING if "before" in case else Phase.HELD)
     agent.hold_exit(failed=True, for_good=False)
     assert ("the application has failed" in caplog.text) is said

@@ -1,0 +1,46 @@
+"""Passwords, and what is left of a text without them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+__all__ = ["redacted", "redacted_folder", "redacted_place"]
+
+_REDACTED = "*********(redacted)"
+_SECRETS = (
+    re.compile(
+        r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])token\b"""
+        r"""|(?:auth|access|sas|session|security|bearer)[-_. ]?token)"""
+        r"""[\w.-]*["']?\s*[=:]\s*)"""
+        r"""(?:"[^"]*"|'[^']*'|[^\s"',;&)]+)"""
+    ),
+    re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
+)
+"""What comes before a secret, and the secret, as Spark's own redaction finds them."""
+_ADDRESS = re.compile(r"[\w.+:-]*/[^?;&,\s]*")
+"""What of a place is a path; parameters may follow."""
+
+
+def redacted(text: str) -> str:
+    """Return a text without the passwords in it: messages go where more people read than in a driver's log."""
+    return _without(_SECRETS, text)
+
+
+def redacted_folder(path: str) -> str:
+    """Return the path of a folder without the password of its authority; a folder may well be called ``secret=1``, as partitions are."""
+    return _without(_SECRETS[1:], path)
+
+
+def redacted_place(place: str) -> str:
+    """Return an address, which may be that of a folder, without the passwords in it."""
+    place = redacted_folder(place)
+    address = _ADDRESS.match(place)
+    end = address.end() if address else 0
+    return place[:end] + redacted(place[end:])
+
+
+def _without(secrets: Iterable[re.Pattern[str]], text: str) -> str:
+    for pattern in secrets:
+        text = pattern.sub(rf"\1{_REDACTED}", text)
+    return text

@@ -1,0 +1,47 @@
+"""What is left of a text without its passwords."""
+
+from __future__ import annotations
+
+import pytest
+from spark_drain_agent.spark_internals.errors import cause_first
+from spark_drain_agent.spark_internals.redaction import redacted, redacted_place
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("jdbc:x://h/d?user=u&password=hunter2&a=b", "jdbc:x://h/d?user=u&password=*********(redacted)&a=b"),
+        ('username="u" password="kafka pw";', 'username="u" password=*********(redacted);'),
+        ("hdfs://user:hunter2@host/x", "hdfs://user:*********(redacted)@host/x"),
+        ("fs.s3a.secret.key: abc, fs.s3a.endpoint: e", "fs.s3a.secret.key: *********(redacted), fs.s3a.endpoint: e"),
+        (
+            "https://s/?X-Amz-Security-Token=abc&X-Amz-Signature=12&x=1",
+            "https://s/?X-Amz-Security-Token=*********(redacted)&X-Amz-Signature=*********(redacted)&x=1",
+        ),
+        ("https://h/x?token=abc&access_key=def&tokens=3", "https://h/x?token=*********(redacted)&access_key=*********(redacted)&tokens=3"),
+        ("hdfs://user:hun@ter2@host/x", "hdfs://user:*********(redacted)@host/x"),
+        ("fs.s3a.encryption.key=abc", "fs.s3a.encryption.key=*********(redacted)"),
+        ("fs.azure.account.key.a.dfs=abc; b", "fs.azure.account.key.a.dfs=*********(redacted); b"),
+        ("the driver's credentials: start it", "the driver's credentials: start it"),
+        ("unexpected token: 'SELECT' at https://host:80/path", "unexpected token: 'SELECT' at https://host:80/path"),
+    ],
+)
+def test_passwords_do_not_get_into_a_report(text: str, told: str) -> None:
+    assert redacted(text) == told
+    assert cause_first(f"Py4JError: {text}").endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("s3a://bucket/secret=1/password=a", "s3a://bucket/secret=1/password=a"),
+        ("s3a://key:hunter2@bucket/secret=1/a", "s3a://key:*********(redacted)@bucket/secret=1/a"),
+        ("jdbc:x://h/d?user=u&password=hunter2&a=b", "jdbc:x://h/d?user=u&password=*********(redacted)&a=b"),
+        ("jdbc:h2:/x;USER=sa;PASSWORD=hunter2", "jdbc:h2:/x;USER=sa;PASSWORD=*********(redacted)"),
+        ("sql://me:hunt?er,2@db/shop", "sql://me:*********(redacted)@db/shop"),
+        ("password=hunter2/a host=h", "password=*********(redacted) host=h"),
+        ("host=/run password=hunter2 dbname=shop", "host=/run password=*********(redacted) dbname=shop"),
+    ],
+)
+def test_a_folder_is_no_password_whatever_it_is_called(place: str, told: str) -> None:
+    assert redacted_place(place) == told
