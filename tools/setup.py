@@ -51,7 +51,8 @@ def _packages(progress: Progress) -> None:
         _run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", "tools/uv.lock")
     with progress.step("installing the locked packages"):
         uv = (VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", PYTHON)
-        _run(*uv, "--require-hashes", "-r", "requirements.lock")
+        # Where PYTHONDONTWRITEBYTECODE is set, each of the tests' hundreds of processes would compile pandas and pyspark anew.
+        _run(*uv, "--compile-bytecode", "--require-hashes", "-r", "requirements.lock")
     with progress.step("installing spark-drain, editable"):
         _run(*uv, "--no-deps", "--no-build-isolation", "--editable", ".")
     STAMP.write_text(digest)

@@ -38,8 +38,9 @@ def install(release: str) -> Path:
         if not target.is_dir():
             scratch = target.with_name(f".{release}.part")
             shutil.rmtree(scratch, ignore_errors=True)
-            uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--python", sys.executable]
-            done = subprocess.run([*uv, "--target", str(scratch), f"pyspark=={release}"], stderr=subprocess.PIPE, text=True, check=False)
+            uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--compile-bytecode", "--python"]
+            command = [*uv, sys.executable, "--target", str(scratch), f"pyspark=={release}"]
+            done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
             if done.returncode:
                 raise DevclusterError(f"pyspark {release} could not be installed: {done.stderr.strip()[-2000:]}")
             scratch.rename(target)

@@ -136,7 +136,7 @@ def test_packages_come_with_hashes_and_only_once(commands: list[str], capsys: py
     assert [command.partition(" install ")[2] or command for command in commands] == [
         f"{sys.executable} -m venv {setup.VENV}",
         "--quiet --disable-pip-version-check --require-hashes -r tools/uv.lock",
-        f"--quiet --python {setup.PYTHON} --require-hashes -r requirements.lock",
+        f"--quiet --python {setup.PYTHON} --compile-bytecode --require-hashes -r requirements.lock",
         f"--quiet --python {setup.PYTHON} --no-deps --no-build-isolation --editable .",
     ]
     commands.clear()

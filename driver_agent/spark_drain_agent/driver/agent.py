@@ -178,7 +178,13 @@ class Agent:
         self, internals: SparkInternals, capture: Callable[[], CapturedWriter], start_now: Callable[[], StreamingQuery]
     ) -> StreamingQuery:
         """Start a query on behalf of the user, or hand out one that waits."""
-        self._watch.go_on()
+        if os.getpid() == self._process:
+            self._watch.go_on()
+        else:
+            LOG.warning(
+                "a process that was forked from the one that has made the Spark session starts a query: nobody answers drains of it once that "
+                "one has ended; fork first (as to become a daemon), then make the session"
+            )
         try:
             captured = capture()
             tracked = TrackedQuery(internals, captured, internals.checkpoint_location(captured))

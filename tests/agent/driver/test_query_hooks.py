@@ -6,6 +6,7 @@ import os
 import time
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
@@ -16,6 +17,7 @@ from spark_drain_agent.driver import agent as agent_module
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.driver.query_hooks import hook_queries
 from spark_drain_agent.gate import Phase
+from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import Channel
 
@@ -156,3 +158,17 @@ def test_a_driver_is_said_to_stay_only_where_it_does(
     agent.gate.turn(Phase.DECIDING if "before" in case else Phase.HELD)
     agent.hold_exit(failed=True, for_good=False)
     assert ("the application has failed" in caplog.text) is said
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_query_that_a_forked_process_starts_is_told_of(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, forked: bool
+) -> None:
+    """The thread that looks for requests is in the process that has made the session."""
+    begun: list[str] = []
+    monkeypatch.setattr(agent, "_process", os.getpid() - forked)
+    monkeypatch.setattr(agent, "_watch", SimpleNamespace(go_on=lambda: begun.append("the watch"), runs=True))
+    started = object()
+    captured = Mock(side_effect=UnsupportedSparkError("no such writer"))
+    assert agent.start_query(agent.internals, captured, lambda: cast("StreamingQuery", started)) is started
+    assert ("fork first" in caplog.text, begun) == (forked, [] if forked else ["the watch"])
