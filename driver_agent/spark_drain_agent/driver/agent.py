@@ -182,8 +182,8 @@ class Agent:
             self._watch.go_on()
         else:
             LOG.warning(
-                "a process that was forked from the one that has made the Spark session starts a query: nobody answers drains of it once that "
-                "one has ended; fork first (as to become a daemon), then make the session"
+                "a process that was forked from the one that has made the Spark session starts a query: nobody answers drains of it once "
+                "that one has ended; fork first (as to become a daemon), then make the session"
             )
         try:
             captured = capture()

@@ -13,7 +13,11 @@ _ADDRESS = re.compile("(?<= at )0x[0-9a-f]+")
 """Of an object, in its text."""
 _ID = re.compile("(?<![0-9a-f])[0-9a-f]{8}(-?)[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{4}\\1[0-9a-f]{12}(?![0-9a-f])|" + _ADDRESS.pattern)
 """Also without dashes, but nothing longer: a digest by SHA tells versions apart."""
-_SECRET = re.compile(r"(?i)secret|password|tokens?(?![a-z])|access[._-]?key|credential")
+_SECRET = re.compile(
+    r"(?i:secret|passw|passphrase|(?<![a-z])(?:pass|pwd)(?![a-z])|tokens?(?![a-z])|credential|auth[._-]?params"
+    r"|(?:access|account|api|private|keystore|shared)[._-]?key(?![a-z]))|(?<=[a-z])P(?:ass|wd)(?![a-z])"
+)
+"""Of names as connectors have them, the last of them in camel case."""
 _LONGEST = 2**20
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from spark_drain_agent.spark_internals import run_texts
-from spark_drain_agent.spark_internals.run_texts import without_addresses, without_fetch_ids, without_ids
+from spark_drain_agent.spark_internals.run_texts import is_secret, without_addresses, without_fetch_ids, without_ids
 
 UUID = "6f1c0000-1111-4222-8333-444455556666"
 
@@ -29,3 +29,34 @@ def test_large_texts_count_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     for without in (without_ids, without_fetch_ids, without_addresses):
         assert without(large) == without(large) != without(other)
         assert len(without(large)) < 100, "nor handed on"
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("password", True),
+        ("kafka.ssl.key.password", True),
+        ("es.net.http.auth.pass", True),
+        ("SHOP_PASS", True),
+        ("keystorePass", True),
+        ("sshPassphrase", True),
+        ("fs.azure.account.key.shop.dfs.core.windows.net", True),
+        ("spark.cosmos.accountKey", True),
+        ("apiKey", True),
+        ("pem_private_key", True),
+        ("kafka.ssl.keystore.key", True),
+        ("AWS_ACCESS_KEY_ID", True),
+        ("pulsar.client.authParams", True),
+        ("gcpAccessToken", True),
+        ("tokenizer", False),
+        ("passes", False),
+        ("compass", False),
+        ("key", False),
+        ("primaryKey", False),
+        ("hoodie.datasource.write.recordkey.field", False),
+        ("kafka.bootstrap.servers", False),
+    ],
+)
+def test_names_of_credentials(name: str, secret: bool) -> None:
+    """As connectors call them; which other one it is does not make another version."""
+    assert is_secret(name) is secret
