@@ -224,8 +224,15 @@ def test_the_next_version_writes_files_to_a_table(application: Begin, spark: Spa
     spark.sql("DROP TABLE second")
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["unknown", "known"])
-@pytest.mark.parametrize("place", ["absolute", "relative"])
+@pytest.mark.parametrize(
+    ("place", "known"),
+    [
+        pytest.param("absolute", True, id="absolute-known"),
+        pytest.param("relative", False, id="relative-unknown"),
+        pytest.param("absolute", False, id="absolute-unknown", marks=pytest.mark.soak),
+        pytest.param("relative", True, id="relative-known", marks=pytest.mark.soak),
+    ],
+)
 def test_a_table_at_a_path_of_its_own(application: Begin, spark: SparkSession, tmp_path: Path, place: str, known: bool) -> None:
     """A catalog in memory does not know it any more in the next driver: Spark makes the table anew where the files are."""
     events = Input(spark, tmp_path / "events")

@@ -12,7 +12,14 @@ from tests.agent.harness import Drains, Driver
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("program", [("slow_starts.py",), ("pool.py",), ("pool.py", "any")], ids=["main", "pool", "pool-and-main"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(("slow_starts.py",), id="main"),
+        pytest.param(("pool.py",), id="pool", marks=pytest.mark.soak),
+        pytest.param(("pool.py", "any"), id="pool-and-main"),
+    ],
+)
 def test_a_query_that_takes_its_time_to_start_is_drained_with_the_others(tmp_path: Path, program: tuple[str, ...]) -> None:
     script, *arguments = program
     drains = Drains(tmp_path / "store")

@@ -182,8 +182,8 @@ def test_without_an_agent_no_generation_is_known(warm: Warm, tmp_path: Path, fee
 @pytest.mark.parametrize(
     "how",
     [
-        *("stops", "exits", "default", "asyncio", "waits for it", "any", "stops Spark"),
-        *(pytest.param(how, marks=pytest.mark.soak) for how in ("caught", "flag", "stops the query only")),
+        *("stops", "default", "asyncio", "waits for it", "any"),
+        *(pytest.param(how, marks=pytest.mark.soak) for how in ("exits", "stops Spark", "caught", "flag", "stops the query only")),
     ],
 )
 def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:
