@@ -33,6 +33,8 @@ _LONGEST_CHAIN = 20
 _TRACEBACK = "Traceback (most recent call last):"
 _DIRECT = "The above exception was the direct cause of the following exception:"
 _WRAPPED = "terminated with exception: "
+_CALLED = re.compile(r"py4j\.protocol\.Py4JJavaError: An error occurred while calling \S+\.\n: ")
+"""What py4j says before an exception of Java's."""
 _FRAME = re.compile(r'^\s+File "(?P<file>.+?)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 _END = re.compile(
     r"\n\s*(?:SQLSTATE: |at [\w.$]+\(|\.\.\. \d+ more|Driver stacktrace:|JVM stacktrace:|Caused by: |=== Streaming Query ===|"
@@ -115,8 +117,10 @@ def _python_cause(text: str) -> str:
     while frames < len(lines) and lines[frames].startswith((" ", "\t")):
         frames += 1
     told = _until_end("\n".join(lines[frames:]))
-    name, colon, words = told.partition(": ")
     place = _place(lines[:frames])
+    if called := _CALLED.match(told):
+        told, place = told[called.end() :], "" if _SPARK.search(place) else place
+    name, colon, words = told.partition(": ")
     return f"{name}{place}{colon}{words}" if re.fullmatch(r"[\w.]+", name) else f"{told}{place}"
 
 

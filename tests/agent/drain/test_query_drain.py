@@ -150,12 +150,13 @@ def test_sleeping_query_and_an_application_that_leaves(tmp_path: Path, start: St
     assert (tmp_path / "stopped").exists()
 
 
-def test_attached_by_hand_and_notified_before_the_start(tmp_path: Path, start: Start) -> None:
+@pytest.mark.parametrize("script", ["attached.py", "spawned.py"])
+def test_attached_by_hand_and_notified_before_the_start(tmp_path: Path, start: Start, script: str) -> None:
     """The notification is there before the driver, and the query never runs a batch."""
     drains = Drains(tmp_path / "store")
     Feed(tmp_path / "input")
     drain_id = drains.write()
-    driver = start("attached.py", tmp_path, drains.location, store=None)
+    driver = start(script, tmp_path, drains.location, store=drains if script == "spawned.py" else None)
     drain = drains.reaches(drain_id, "Drained", driver=driver)
     assert drain["queries"][0]["lastBatchId"] is None
     assert drain["queries"][0]["message"] == "no batch was ever run: there is nothing to drain"

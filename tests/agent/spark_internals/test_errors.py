@@ -129,10 +129,22 @@ id/(id-id)
 === Streaming Query ===
 Identifier: [id = 1, runId = 2]"""
 
+WRITTEN_IN_A_BATCH = f"""batch 5 failed: {FOREACH_BATCH}{PROXY}  File "/app/job.py", line 27, in write
+    batch.write.parquet("/data/out")
+  File "/opt/venv/lib/python3.11/site-packages/py4j/protocol.py", line 327, in get_return_value
+    raise Py4JJavaError(
+py4j.protocol.Py4JJavaError: An error occurred while calling o2355.parquet.
+: java.io.IOException: Mkdirs failed to create file:/data/out
+\tat org.apache.hadoop.fs.ChecksumFileSystem.create(ChecksumFileSystem.java:515)
+{ENDED}"""
+WRITTEN_BY_THE_AGENT = WRITTEN_IN_A_BATCH.replace("/app/", "/opt/venv/lib/python3.11/site-packages/spark_drain_agent/")
+
 
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
+        (WRITTEN_IN_A_BATCH, "java.io.IOException (/app/job.py, line 27, in write): Mkdirs failed to create file:/data/out"),
+        (WRITTEN_BY_THE_AGENT, "java.io.IOException: Mkdirs failed to create file:/data/out"),
         (FAILING_BATCH, "ValueError (/app/job.py, line 27, in write): this window is poisonous"),
         (RAISED_FROM, "KeyError (/app/job.py, line 30, in chained): 'k'"),
         (RAISED_WHILE_HANDLING, "RuntimeError (/app/job.py, line 37, in during): no such key\nsecond line"),
@@ -151,7 +163,19 @@ Identifier: [id = 1, runId = 2]"""
             "== SQL (line 1, position 1) ==\nid/(id-id)\n^^^^^^^^^^",
         ),
     ],
-    ids=["batch", "raised-from", "while-handling", "udf-in-batch", "library", "installed", "worker-3.5", "full-disk", "expression"],
+    ids=[
+        "written",
+        "written-by-the-agent",
+        "batch",
+        "raised-from",
+        "while-handling",
+        "udf-in-batch",
+        "library",
+        "installed",
+        "worker-3.5",
+        "full-disk",
+        "expression",
+    ],
 )
 @pytest.mark.parametrize("limit", [1, 500, 100_000])
 def test_the_innermost_cause_leads_and_is_never_cut(text: str, cause: str, limit: int) -> None:
