@@ -39,7 +39,7 @@ class Reporter:
 
     def __init__(self, channel: Channel, identity: Identity, drain_id: str, inherited: DrainReport | None) -> None:
         self._channel = channel
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may report in the middle of a report of its own thread
         runs = inherited.runs if inherited else ()
         base = inherited or DrainReport(drain_id=drain_id, runs=(), state=DrainState.ACKNOWLEDGED, updated_at=utc_now(), sequence=0)
         self._report = replace(
@@ -104,9 +104,9 @@ class Reporter:
         drain_id = self._report.drain_id
         self._unwritten = True
         for steps in range(self._steps, MOST_STEPS + 1):
-            self._steps = steps
+            self._steps, report = steps, self._report
             try:
-                self._channel.reports.write({drain_id: shrunk(self._report, steps).to_json()})
+                self._channel.reports.write({drain_id: shrunk(report, steps).to_json()})
             except EntryTooLargeError as error:
                 LOG.warning("drain %s: the report is too large: %s", drain_id, error)
             except StoreError as error:
@@ -114,7 +114,7 @@ class Reporter:
                 return False
             else:
                 self._unwritten, self._warned = False, ""
-                return True
+                return self._report is report or self._write()
         return self._make_room() and self._write()
 
     def _make_room(self) -> bool:

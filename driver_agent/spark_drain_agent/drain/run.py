@@ -146,9 +146,11 @@ class Drain:
                 self._to_the_end()
             except Exception as error:
                 if self._overtaken(error):
-                    if not self._host.internals.jvm_ended:
+                    if self._host.internals.jvm_ended:
+                        LOG.info("drain %s: its JVM has ended; the application's next run continues it", self.drain_id)
+                    else:
                         self._give_up("its SparkContext was stopped before the queries were at their ends", error)
-                    LOG.info("drain %s: its SparkContext was stopped; the application's next one continues it", self.drain_id)
+                        LOG.info("drain %s: its SparkContext was stopped; the application's next one continues it", self.drain_id)
                 elif isinstance(error, DrainEndedError):
                     self._give_up(str(error), error.__cause__ or error)
                     self._report_end(error)

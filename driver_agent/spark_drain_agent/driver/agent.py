@@ -80,6 +80,7 @@ class Agent:
         self._let_go = False
         self._drain_ended = monotonic()
         self._process = os.getpid()
+        self._answer_awaited: tuple[Drain | None, float] | None = None
 
     def begin(self) -> None:
         """Look for a drain before any query can start, then keep watching."""
@@ -313,9 +314,14 @@ class Agent:
         return self.keeps_driver and not (self._let_go or self.told_to_end or self.internals.jvm_ended)
 
     def _let_answer(self) -> None:
-        """Wait a short time while a drain is deciding, and then while it says that it was given up: main may end for the same reason."""
-        give_up = monotonic() + LET_DECIDE_SECONDS
-        self.let_decide(LET_DECIDE_SECONDS)
+        """Wait a short time while a drain is deciding, and then while it says that it was given up: main may end for the same reason.
+
+        Python's end follows that of main, and does not wait anew.
+        """
+        if self._answer_awaited is None or self._answer_awaited[0] is not self._drain:
+            self._answer_awaited = self._drain, monotonic() + LET_DECIDE_SECONDS
+        _, give_up = self._answer_awaited
+        self.let_decide(max(0.0, give_up - monotonic()))
         while (drain := self._drain) is not None and drain.gives_up and monotonic() < give_up:
             time.sleep(_ANSWER_SECONDS)
 

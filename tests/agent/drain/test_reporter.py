@@ -12,6 +12,7 @@ from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.drain.reporter import Reporter
 from spark_drain_store import Channel, DrainReport, DrainState, QueryReport
 
+from tests.agent.driver.streams import in_thread
 from tests.agent.stores import fickle_channel
 
 ME = Identity(run_id="run-2", pod_name="driver", pod_uid="uid-2", spark_version="4.2.0", agent_version="0.1.0")
@@ -80,6 +81,22 @@ def test_what_could_not_be_written_is_written_later_as_it_is_then() -> None:
     assert reporter.retry()
     assert (stored(channel).state, stored(channel).sequence) == (DrainState.COMMITTING, 3)
     assert reporter.retry(), "nothing is left to write"
+
+
+def test_a_signal_handler_may_report_in_the_middle_of_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is not overwritten by what its thread was about to write."""
+    channel, _, _ = fickle_channel()
+    reporter, write, handled = Reporter(channel, ME, "u", None), channel.reports.write, list[bool]()
+
+    def interrupted(entries: dict[str, str | None]) -> None:
+        if not handled:
+            handled.append(True)
+            assert reporter.change(message="of the handler")
+        write(entries)
+
+    monkeypatch.setattr(channel.reports, "write", interrupted)
+    assert in_thread(lambda: reporter.change(state=DrainState.ACKNOWLEDGED), 10)
+    assert (stored(channel).sequence, stored(channel).message) == (2, "of the handler")
 
 
 def test_a_sure_change_waits_for_the_store() -> None:

@@ -172,3 +172,14 @@ def test_a_query_that_a_forked_process_starts_is_told_of(
     captured = Mock(side_effect=UnsupportedSparkError("no such writer"))
     assert agent.start_query(agent.internals, captured, lambda: cast("StreamingQuery", started)) is started
     assert ("fork first" in caplog.text, begun) == (forked, [] if forked else ["the watch"])
+
+
+def test_the_end_of_python_does_not_wait_anew_for_a_drain_that_decides(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "LET_DECIDE_SECONDS", 0.5)
+    agent.gate.turn(Phase.DECIDING)
+    begun = time.monotonic()
+    agent.hold_exit(failed=True, for_good=False)
+    assert time.monotonic() - begun >= 0.5
+    begun = time.monotonic()
+    agent.hold_exit()
+    assert time.monotonic() - begun < 0.4
