@@ -152,11 +152,11 @@ def check_all_seen(host: DrainHost) -> None:
     StartsInFlightError
         What seems to be one may be a start in flight.
     """
-    seen = {item.query_id for item in host.registry.all()}  # also before: one that ends now may be forgotten after
+    seen = {item.run_id for item in host.registry.all()}  # also before: one that ends now may be forgotten after
     active = host.internals.active_queries()  # before what follows: one of them that is not in flight any more is in the registry
     in_flight = host.gate.starts_in_flight()
-    seen |= {item.query_id for item in host.registry.all()}
-    unseen = [name for query_id, name in active.items() if query_id not in seen]
+    seen |= {item.run_id for item in host.registry.all()}
+    unseen = [name for run_id, name in active.items() if run_id not in seen]
     if unseen and in_flight:
         raise StartsInFlightError
     if unseen:

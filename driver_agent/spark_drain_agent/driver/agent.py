@@ -31,7 +31,7 @@ from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.queries.unasked_starts import QueryStart, UnaskedStarts
-from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words
+from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words, interrupted
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 from spark_drain_agent.user_code.batch_marks import marked, marks_of_start
@@ -190,6 +190,8 @@ class Agent:
             captured = capture()
             tracked = TrackedQuery(internals, captured, internals.checkpoint_location(captured))
         except (*JavaError, UnsupportedSparkError) as error:
+            if interrupted(error):
+                raise
             LOG.warning("a query starts that the drain agent cannot track: %s", " ".join(in_words(error).split()))
             return start_now()
         if self.gate.phase is Phase.DECIDING and not in_callback() and not self.registry.was_stopped(tracked.location):
@@ -230,10 +232,13 @@ class Agent:
             return
         try:
             self.registry.let_go(self.held.given_up)
-        except JavaError as error:  # Spark was stopped
-            LOG.debug("queries that were stopped are kept: %s", error)
-        except Exception:  # a defect of the agent is not one of the application
-            LOG.exception("queries that were stopped are kept")
+        except Exception as error:
+            if interrupted(error):
+                raise
+            if isinstance(error, JavaError):  # Spark was stopped
+                LOG.debug("queries that were stopped are kept: %s", error)
+            else:  # a defect of the agent is not one of the application
+                LOG.exception("queries that were stopped are kept")
 
     def _becomes_part_of_a_drain(self, tracked: TrackedQuery) -> bool:
         """Finish or undo what a journal says; True when a drain is still asked for and keeps the query from starting."""

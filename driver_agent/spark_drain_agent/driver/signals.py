@@ -12,10 +12,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any
 
 from spark_drain_agent.clock import monotonic
+from spark_drain_agent.signal_handlers import codes_of_handlers, is_raised_in
 
 __all__ = ["ends_for_a_signal", "take_note_of_signals", "told_to_end"]
 
@@ -104,15 +105,8 @@ def ends_for_a_signal() -> bool:
     error = sys.exc_info()[1]
     if isinstance(error, KeyboardInterrupt):
         return True
-    handlers = {code for number in _ENDING if (code := _code(signal.getsignal(number))) is not None}
-    return _in_stack(handlers, sys._getframe()) or _in_traceback(handlers, error.__traceback__ if error is not None else None)
-
-
-def _code(handler: Any) -> CodeType | None:
-    while hasattr(handler, "func"):  # functools.partial
-        handler = handler.func
-    found = getattr(handler, "__code__", None) or getattr(getattr(type(handler), "__call__", None), "__code__", None)  # noqa: B004  # its code, not whether it has any
-    return found if isinstance(found, CodeType) else None
+    handlers = codes_of_handlers(_ENDING)
+    return _in_stack(handlers, sys._getframe()) or is_raised_in(handlers, error)
 
 
 def _in_stack(handlers: set[CodeType], frame: FrameType | None) -> bool:
@@ -120,12 +114,4 @@ def _in_stack(handlers: set[CodeType], frame: FrameType | None) -> bool:
         if frame.f_code in handlers:
             return True
         frame = frame.f_back
-    return False
-
-
-def _in_traceback(handlers: set[CodeType], traceback: TracebackType | None) -> bool:
-    while traceback is not None:
-        if traceback.tb_frame.f_code in handlers:
-            return True
-        traceback = traceback.tb_next
     return False

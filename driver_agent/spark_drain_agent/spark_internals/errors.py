@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
+from spark_drain_agent.signal_handlers import is_of_a_signal_handler
 from spark_drain_agent.spark_internals.redaction import redacted
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "chain_of",
     "class_of",
     "in_words",
+    "interrupted",
     "is_denied",
 ]
 
@@ -53,6 +56,16 @@ class UnsupportedSparkError(Exception):
 def answered(error: BaseException) -> bool:
     """Return whether a call into the JVM has come to its end; a signal handler may have raised the exception, or the connection broke."""
     return isinstance(error, Py4JJavaError | PySparkException)
+
+
+def interrupted(error: BaseException) -> bool:
+    """Return whether a signal handler has raised an exception, or a call into the JVM was left without an answer in the main thread.
+
+    In a call, Py4J puts an error of its own in the place of what the handler raised (`py4j.protocol.get_return_value`): without a trace,
+    which those errors have that are answers.
+    """
+    broken = isinstance(error, Py4JError) and not answered(error) and "Trace:" not in str(error)
+    return (broken and threading.current_thread() is threading.main_thread()) or is_of_a_signal_handler(error)
 
 
 def class_of(error: BaseException) -> str:

@@ -363,8 +363,8 @@ class SparkInternals:
     # -- running queries -----------------------------------------------------------------------------------------------------------
 
     def active_queries(self) -> dict[str, str]:
-        """Return names, or else ids, by id of the queries that run in any session of the application."""
-        return {str(execution.id()): str(execution.name() or execution.id()) for execution in self._executions()}
+        """Return names, or else ids, by run id of the queries that run in any session of the application."""
+        return {str(execution.runId()): str(execution.name() or execution.id()) for execution in self._executions()}
 
     def _executions(self) -> list[Any]:
         running = self._jsession.sharedState().activeStreamingQueries().elements()

@@ -6,6 +6,8 @@ import logging
 import uuid
 from collections.abc import Callable
 
+from spark_drain_agent.spark_internals.errors import interrupted
+
 __all__ = ["or_unknown", "unlike_any_other"]
 
 _LOG = logging.getLogger("spark_drain")
@@ -23,7 +25,9 @@ def or_unknown(what: str, digest: Callable[[], str]) -> str:
     """
     try:
         return digest()
-    except Exception:  # whatever Spark, or an object of the application, has in store
+    except Exception as error:  # whatever Spark, or an object of the application, has in store
+        if interrupted(error):
+            raise
         _LOG.warning("%s cannot be looked at: no other start counts as the same version", what, exc_info=True)
         return unlike_any_other()
 

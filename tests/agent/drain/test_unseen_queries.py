@@ -51,6 +51,19 @@ def test_one_that_comes_before_the_decision_is_refused_by_name(warm: Warm, tmp_p
     assert ids_in(tmp_path / "out") == exactly(slow.feed.ids)
 
 
+def test_a_run_of_a_known_query_is_refused_by_name(warm: Warm, tmp_path: Path) -> None:
+    """It has the id of the run before it, which the agent has seen."""
+    Feed(tmp_path / "input").add()
+    writer(warm.session, tmp_path, "again").start().stop()
+    unseen = writer(warm.session, tmp_path, "again")._jwrite.start()
+    try:
+        with warm.requested() as asked:
+            refused = warm.drains.reaches(asked, "Rejected", reason="UnsupportedQuery")
+        assert "has not seen the start of queries again:" in refused["message"]
+    finally:
+        unseen.stop()
+
+
 def test_no_drain_is_over_while_one_runs_that_came_after_the_decision(warm: Warm, tmp_path: Path) -> None:
     slow = Slow(warm, tmp_path, in_flush=True)
     slow.query.processAllAvailable()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
@@ -183,3 +184,32 @@ def test_the_end_of_python_does_not_wait_anew_for_a_drain_that_decides(agent: Ag
     begun = time.monotonic()
     agent.hold_exit()
     assert time.monotonic() - begun < 0.4
+
+
+@pytest.mark.parametrize(
+    ("error", "thread_is_main", "starts"),
+    [
+        (Py4JError("An error occurred while calling o287.get"), True, False),
+        (Py4JError("An error occurred while calling o287.get"), False, True),
+        (Py4JError("An error occurred while calling o287.get. Trace:\npy4j.Py4JException: Method get([]) does not exist"), True, True),
+        (UnsupportedSparkError("no such writer"), True, True),
+    ],
+    ids=["of a signal handler", "in another thread", "no such method", "another Spark"],
+)
+def test_what_a_signal_handler_raises_in_a_start_reaches_the_application(
+    agent: Agent, error: Exception, thread_is_main: bool, starts: bool
+) -> None:
+    """Py4J makes it an error of its own, as in a start without the agent."""
+    begin = partial(agent.start_query, agent.internals, Mock(side_effect=error), lambda: cast("StreamingQuery", "started"))
+    if not starts:
+        with pytest.raises(Py4JError, match="while calling o287"):
+            begin()
+    else:
+        assert (begin() if thread_is_main else in_thread(begin, 10)) == cast("StreamingQuery", "started")
+
+
+def test_what_a_signal_handler_raises_after_a_start_reaches_the_application(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent.registry, "let_go", Mock(side_effect=Py4JError("An error occurred while calling o287.get")))
+    with pytest.raises(Py4JError, match="while calling o287"):
+        agent.let_go()
+    in_thread(agent.let_go, 10)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
+import pytest
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.unknown import or_unknown
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 
@@ -37,3 +41,23 @@ def test_an_unknown_version_is_never_the_same() -> None:
     assert first.fingerprint == first.fingerprint != second.fingerprint
     assert len(first.watermarks()) == 1
     assert first.watermarks() != second.watermarks()
+
+
+class TimeLimitError(Exception):
+    """Of the application."""
+
+
+def test_what_a_signal_handler_raises_meanwhile_reaches_the_application() -> None:
+    def handler(*_: object) -> None:
+        raise TimeLimitError
+
+    def digest() -> str:
+        os.kill(os.getpid(), signal.SIGUSR2)
+        return "done"
+
+    before = signal.signal(signal.SIGUSR2, handler)
+    try:
+        with pytest.raises(TimeLimitError):
+            or_unknown("it", digest)
+    finally:
+        signal.signal(signal.SIGUSR2, before)
