@@ -13,8 +13,6 @@ __all__ = ["TableGoal", "has_end", "table_goal"]
 _DELTA = "org.apache.spark.sql.delta.sources.DeltaSource"
 _ICEBERG = "org.apache.iceberg.spark.source.SparkMicroBatchStream"
 
-Position = tuple[int, ...]
-
 
 class TableGoal:
     """An offset of a table that is to be read up to.
@@ -23,17 +21,17 @@ class TableGoal:
     ----------
     latest
         Where the table ends; None where it has nothing yet.
-    position
-        Makes offsets comparable.
+    reaches
+        Says whether an offset is that of the goal, or beyond it.
     """
 
-    def __init__(self, latest: str | None, position: Callable[[str], Position]) -> None:
-        self._latest = None if latest is None else position(latest)
-        self._position = position
+    def __init__(self, latest: str | None, reaches: Callable[[str], bool]) -> None:
+        self._latest = latest
+        self._reaches = reaches
 
     def reached(self, planned: str | None, committed: str | None) -> bool:  # noqa: ARG002  # the protocol's
         """Return whether a query with this offset of its newest committed batch has read as far."""
-        return self._latest is None or (committed is not None and self._position(committed) >= self._latest)
+        return self._latest is None or (committed is not None and self._reaches(committed))
 
 
 def has_end(source: Any) -> bool:
@@ -60,31 +58,50 @@ def table_goal(jvm: Any, source: Any, planned: str | None) -> TableGoal:
     planned
         Its offset in the query's newest batch, None before the first.
     """
-    if str(source.getClass().getName()) == _DELTA:
+    is_delta = str(source.getClass().getName()) == _DELTA
+    if is_delta:
         start = None if planned is None else jvm.org.apache.spark.sql.delta.sources.DeltaSourceOffset.apply(_delta_table(planned), planned)
-        position = _delta_position
     else:
         start = source.initialOffset() if planned is None else source.deserializeOffset(planned)
-        table = private_field(source, "table")
-
-        def position(offset: str) -> Position:
-            return _iceberg_position(table, offset)
-
-    latest = source.latestOffset(start, jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable())
-    return TableGoal(planned if latest is None else str(latest.json()), position)
+    found = source.latestOffset(start, jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable())
+    latest = planned if found is None else str(found.json())
+    if latest is None:
+        return TableGoal(None, lambda _: True)
+    return TableGoal(latest, _beyond_delta(latest) if is_delta else _beyond_iceberg(jvm, private_field(source, "table"), latest))
 
 
 def _delta_table(offset: str) -> str:
     return str(json.loads(offset)["reservoirId"])
 
 
-def _delta_position(offset: str) -> Position:
-    parts = json.loads(offset)
-    return int(parts["reservoirVersion"]), int(parts["index"])
+def _beyond_delta(latest: str) -> Callable[[str], bool]:
+    def position(offset: str) -> tuple[int, int]:
+        parts = json.loads(offset)
+        return int(parts["reservoirVersion"]), int(parts["index"])
+
+    return lambda offset: position(offset) >= position(latest)
 
 
-def _iceberg_position(table: Any, offset: str) -> Position:
-    """Return the number of the snapshot in the table's history, and how many of its files are read."""
-    parts = json.loads(offset)
-    snapshot = table.snapshot(parts["snapshot_id"])
-    return -1 if snapshot is None else int(snapshot.sequenceNumber()), int(parts["position"])
+def _beyond_iceberg(jvm: Any, table: Any, latest: str) -> Callable[[str], bool]:
+    """Compare numbers of snapshots in the table's history, and in one snapshot those of its files that are read.
+
+    In tables of format version 1 each snapshot has the number 0: there a later one has the goal among its ancestors.
+    """
+    goal = json.loads(latest)
+    of_goal = table.snapshot(goal["snapshot_id"])
+    number, time = (-1, -1) if of_goal is None else (int(of_goal.sequenceNumber()), int(of_goal.timestampMillis()))
+
+    def reaches(offset: str) -> bool:
+        parts = json.loads(offset)
+        if parts["snapshot_id"] == goal["snapshot_id"]:
+            return int(parts["position"]) >= int(goal["position"])
+        snapshot = table.snapshot(parts["snapshot_id"])
+        if snapshot is None:
+            return False
+        if (of_this := int(snapshot.sequenceNumber())) != number:
+            return of_this > number
+        if table.snapshot(goal["snapshot_id"]) is None:  # it has expired meanwhile
+            return int(snapshot.timestampMillis()) >= time
+        return bool(jvm.org.apache.iceberg.util.SnapshotUtil.isAncestorOf(table, parts["snapshot_id"], goal["snapshot_id"]))
+
+    return reaches

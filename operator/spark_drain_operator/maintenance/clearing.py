@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from spark_drain_operator.clock import later, read_time
+from spark_drain_operator.clock import format_time, later, read_time
 from spark_drain_operator.settings import NodeSettings
+from spark_drain_operator.storage.own_objects import GROUP
 
-__all__ = ["Clearing", "clearing_of", "marks_of"]
+__all__ = ["Clearing", "clearing_of", "marks_of", "time_given"]
+
+_TIME_GIVEN = f"{GROUP}/clear-within"
+"""Annotation of a node that `evacuate` has cordoned: how much time it has, as in ``60s from 2026-11-25T12:00:00Z``."""
 
 _CORDONED = "node.kubernetes.io/unschedulable"
 """Taint that Kubernetes gives a cordoned node, with the time."""
 _VALUE_IS_A_TIME = "ToBeDeletedByClusterAutoscaler"
+_CLOCKS_SECONDS = 60
+"""By how much the clocks of two computers may differ."""
 _YEAR_2000, _YEAR_3000 = 946_684_800, 32_503_680_000
 
 
@@ -52,11 +59,25 @@ def marks_of(body: Mapping[str, Any], settings: NodeSettings) -> dict[str, tuple
     found: dict[str, tuple[datetime | None, int]] = {}
     if spec.get("unschedulable"):
         stated = next((read_time(taint.get("timeAdded")) for taint in taints if taint["key"] == _CORDONED), None)
-        found["cordoned"] = (stated, settings.cordon_seconds)
+        found["cordoned"] = _given_to(body, stated) or (stated, settings.cordon_seconds)
     for taint in taints:
         if taint["key"] in settings.taints:
             found[taint["key"]] = (read_time(taint.get("timeAdded")) or _time_in_value(taint), settings.taints[taint["key"]])
     return found
+
+
+def time_given(seconds: int, since: datetime) -> dict[str, str]:
+    """Return the annotation by which a node that is cordoned has another time than the operator's setting."""
+    return {_TIME_GIVEN: f"{seconds}s from {format_time(since)}"}
+
+
+def _given_to(body: Mapping[str, Any], cordoned: datetime | None) -> tuple[datetime, int] | None:
+    """Return since when a node has how many seconds by its annotation, unless that is of an earlier cordon."""
+    given = re.fullmatch(r"([1-9][0-9]{0,8})s from (\S+)", (body["metadata"].get("annotations") or {}).get(_TIME_GIVEN, ""))
+    since = read_time(given[2]) if given else None
+    if given is None or since is None or (cordoned is not None and later(since, _CLOCKS_SECONDS) < cordoned):
+        return None
+    return since, int(given[1])
 
 
 def clearing_of(body: Mapping[str, Any], settings: NodeSettings, first_seen: Callable[[str], datetime], time: datetime) -> Clearing | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient
 
 from spark_drain_operator.clock import later, now
-from spark_drain_operator.maintenance.clearing import Clearing
+from spark_drain_operator.maintenance.clearing import Clearing, time_given
 from spark_drain_operator.maintenance.evacuation import Evacuation, named
 from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN
 from spark_drain_operator.one_line import one_line
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str]) -> int:
         node = cluster.nodes.read(options.node)
         if node is None:
             parser.error(f"there is no node {options.node!r}: see kubectl get nodes")
-        cluster.nodes.cordon(options.node)
+        cluster.nodes.cordon(options.node, time_given(options.within, now()))
         _say(f"node {options.node} is cordoned")
         clear = Command(cluster, options.node, node.uid, options.at_once, _say).run(options.within)
     except (ApiError, ApiUnavailableError) as error:

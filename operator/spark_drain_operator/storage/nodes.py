@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -86,9 +86,10 @@ class Nodes:
                 return None
             raise
 
-    def cordon(self, name: str) -> None:
-        """Keep new pods off a node."""
-        self._client.request("PATCH", cluster_path("v1", "nodes", name), body={"spec": {"unschedulable": True}}, content_type=MERGE_PATCH)
+    def cordon(self, name: str, annotations: Mapping[str, str]) -> None:
+        """Keep new pods off a node, and note something about that on it."""
+        body = {"metadata": {"annotations": dict(annotations)}, "spec": {"unschedulable": True}}
+        self._client.request("PATCH", cluster_path("v1", "nodes", name), body=body, content_type=MERGE_PATCH)
 
     def spark_pods(self, name: str, uid: str, namespaces: Iterable[str] = ("",)) -> tuple[PodOnNode, ...]:
         """Return the pods of SparkApplications on a node that may still run a container; the namespace "" means everywhere."""

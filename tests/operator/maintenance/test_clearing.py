@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from spark_drain_operator.maintenance.clearing import clearing_of
+from spark_drain_operator.maintenance.clearing import clearing_of, time_given
 from spark_drain_operator.settings import NodeSettings
 
 SEEN = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -38,6 +38,33 @@ def test_what_a_node_tells(spec: dict[str, Any], why: str, since: int, seconds: 
     assert found.since == SEEN + timedelta(seconds=since)
     assert found.until == SEEN + timedelta(seconds=seconds)
     assert found.seconds_left(SEEN + timedelta(days=1)) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "cordoned", "since", "until"),
+    [
+        ("60s from 2026-11-25T11:50:01Z", "2026-11-25T11:50:00Z", -599, -539),
+        ("7200s from 2026-11-25T11:49:30Z", "2026-11-25T11:50:00Z", -630, 6570),
+        ("7200s from 2026-11-25T11:59:00Z", None, -60, 7140),
+        ("7200s from 2026-11-25T11:40:00Z", "2026-11-25T11:50:00Z", -600, 1200),
+        ("2h", "2026-11-25T11:50:00Z", -600, 1200),
+        ("7200s from soon", "2026-11-25T11:50:00Z", -600, 1200),
+    ],
+    ids=["less", "more", "before its taint", "of an earlier cordon", "another form", "no time"],
+)
+def test_the_time_that_the_command_has_given(given: str, cordoned: str | None, since: int, until: int) -> None:
+    spec = {"unschedulable": True, "taints": [CORDONED | {"timeAdded": cordoned}] if cordoned else []}
+    metadata = {"name": "n", "uid": "u", "annotations": {"sparkdrain.io/clear-within": given}}
+    found = clearing_of({"metadata": metadata, "spec": spec}, SETTINGS, lambda _: SEEN, SEEN)
+    assert found is not None
+    assert (found.since, found.until) == (SEEN + timedelta(seconds=since), SEEN + timedelta(seconds=until))
+
+
+def test_the_command_gives_a_time_that_the_watch_reads() -> None:
+    metadata = {"name": "n", "uid": "u", "annotations": time_given(90, SEEN)}
+    found = clearing_of({"metadata": metadata, "spec": {"unschedulable": True}}, SETTINGS, lambda _: SEEN, SEEN)
+    assert found is not None
+    assert (found.since, found.until) == (SEEN, SEEN + timedelta(seconds=90))
 
 
 @pytest.mark.parametrize(

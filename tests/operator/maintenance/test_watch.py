@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spark_drain_operator.clock import now
+from spark_drain_operator.maintenance.clearing import time_given
 from spark_drain_operator.maintenance.objects import NODE_LABEL, SINCE
+from spark_drain_operator.storage import Cluster
 from spark_drain_store import DrainState
 from spark_drain_store.kube_client import MERGE_PATCH
 from spark_drain_store.placement_messages import PlacementStatus
@@ -239,8 +242,18 @@ def test_nothing_is_begun_for_a_node_that_was_uncordoned(watching: World, node: 
     watching.application.bind_pods(node, role="executor")
     await_looks(watching, 3)
     move_executor(watching, made["metadata"]["name"], "1")
-    said(watching, "EvacuationSucceeded")
+    assert f"node {node} was to be clear by " in said(watching, "EvacuationSucceeded")
     assert len(placements(watching)) == 1
+
+
+def test_the_time_that_the_command_gives_a_node_is_that_of_the_watch(watching: World, node: str) -> None:
+    """The watch may well come before the command itself."""
+    opted_in(watching, node)
+    watching.operator.start()
+    Cluster.over(watching.client).nodes.cordon(node, time_given(600, now()))
+    (name,) = eventually(lambda: drains(watching), what="the driver's drain")
+    spec = watching.client.request("GET", f"{DRAINS.format(watching.namespace)}/{name}")["spec"]
+    assert 500 < spec["expirationSeconds"] <= 600, "and not half an hour"
 
 
 def test_a_taint_that_returns_has_its_time_anew(watching: World, node: str, tmp_path: Path) -> None:
