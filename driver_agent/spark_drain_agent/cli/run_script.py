@@ -33,27 +33,31 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module or package, as with python -m")
     parser.add_argument(
-        "script",
+        "program",
         metavar="SCRIPT",
-        help="the application: an unmodified PySpark script, or a folder or zip file with a __main__.py; or demo, recover or resume",
+        nargs=argparse.PARSER,  # of all, REMAINDER would take a first -- away from the application
+        help=(
+            "the application: an unmodified PySpark script, or a folder or zip file with a __main__.py, and its own arguments; or demo, "
+            "recover or resume"
+        ),
     )
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the application's own arguments")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code, or a program, whose exceptions (`SystemExit` too) come through."""
     options = _parser().parse_args(arguments)
+    script, *its_arguments = options.program[1:] if options.program[0] == "--" else options.program
     _log_to_stderr(options.log_level)
     if not options.module:
-        if options.script == "demo":
+        if script == "demo":
             from spark_drain_agent.demo.run import main as demo
 
-            return demo(options.arguments)
-        if options.script in COMMANDS:
-            return run_command(options.script, options.arguments)
-        if not Path(options.script).exists():
-            print(f"error: script {options.script!r} does not exist", file=sys.stderr)
+            return demo(its_arguments)
+        if script in COMMANDS:
+            return run_command(script, its_arguments)
+        if not Path(script).exists():
+            print(f"error: script {script!r} does not exist", file=sys.stderr)
             return 2
     if options.metadata_store is not None:
         try:
@@ -63,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
     _keep_loggers()
     install_hooks(options.metadata_store)
-    run_main(partial(_run, options.script, options.arguments, module=options.module))
+    run_main(partial(_run, script, its_arguments, module=options.module))
     return 0
 
 

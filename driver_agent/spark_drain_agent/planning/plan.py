@@ -34,6 +34,7 @@ REAL_TIME_TRIGGER = "RealTimeTrigger"
 _HDFS, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
 _EMPTY_STATE_TESTED = frozenset({"3.5", "4.0", "4.1", "4.2", "4.3"})
 """Releases with which a test makes the empty state of every operator, with both providers."""
+_NO_FILES = ", one that does not write files (Spark's log of them would begin in its middle)"
 _UNRECOVERABLE_SINKS = frozenset({"memory"})
 _LEFT_BY_CODE = "after every timer has fired"
 _LEFT_BY_SPARK = {
@@ -193,7 +194,7 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
     bounded = facts.trigger in BOUNDED_TRIGGERS
     _check_shape(options, facts, bounded)
     if options.mode == "Stop":
-        return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=_next_sink(facts))
+        return QueryPlan("", flushes=False, bounded=bounded, operators=(), warnings=_next_sink(facts, _NO_FILES))
     if facts.limits.obstacle:
         raise PlanRejectedError(reasons.UNSUPPORTED_QUERY, f"{facts.label} has {facts.limits.obstacle}, or use mode 'Stop'")
     operators = tuple(OperatorReport(name=operator.name, disposition=_disposition(operator, facts)) for operator in facts.operators)
@@ -254,7 +255,7 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
             "asyncProgressTrackingEnabled to 'false' to drain it",
         )
     if options.mode != "Stop" and unflushable:
-        next_sink = "" if facts.output_mode == "Complete" else ", and another sink in the next version"
+        next_sink = "" if facts.output_mode == "Complete" else f", and another sink in the next version{_NO_FILES}"
         way_out = f"use mode 'Stop'{next_sink}" if facts.checkpoint_location is not None else "stop the application directly"
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
@@ -357,12 +358,12 @@ def _obstacle_to_empty_state(facts: QueryFacts) -> str:
     return "" if release in _EMPTY_STATE_TESTED else f"an empty state has not been tested with Spark {facts.spark_version}"
 
 
-def _next_sink(facts: QueryFacts) -> tuple[str, ...]:
+def _next_sink(facts: QueryFacts, which: str = "") -> tuple[str, ...]:
     if facts.sink not in _UNRECOVERABLE_SINKS or facts.output_mode == "Complete" or facts.checkpoint_location is None:
         return ()
     return (
         f"{facts.label} writes to the {facts.sink} sink, which Spark starts again from a checkpoint in complete mode only: the next "
-        "version goes on from there with another sink",
+        f"version goes on from there with another sink{which}",
     )
 
 

@@ -213,6 +213,13 @@ def test_an_excepthook_that_fails(tmp_path: Path) -> None:
     assert agent.err.startswith("Error in sys.excepthook:")
 
 
+@pytest.mark.parametrize("before", [[], ["--"], ["--metadata-store", "file:store", "--"]], ids=["script", "its end of options", "all"])
+def test_two_dashes_are_the_applications_own(tmp_path: Path, before: list[str]) -> None:
+    write(tmp_path, "shows.py", "import sys; print(sys.argv)")
+    found = run(tmp_path, *AGENT["module"], *before, "shows.py", "--", "-5", "--")
+    assert (found.code, found.out) == (0, "['shows.py', '--', '-5', '--']\n"), found.err
+
+
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     outcome = run(tmp_path, *AGENT["module"], "nowhere.py")
     assert (outcome.code, outcome.err) == (2, "error: script 'nowhere.py' does not exist\n")

@@ -275,7 +275,12 @@ def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
         (DrainOptions(), replace(FACTS, trigger="ContinuousTrigger"), "UnsupportedQuery", "ContinuousTrigger"),
         (DrainOptions(mode="Stop"), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "restart it with another trigger"),
         (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "asyncProgressTrackingEnabled to 'false'"),
-        (DrainOptions(), replace(FACTS, sink="memory"), "UnsupportedQuery", "use mode 'Stop', and another sink in the next version"),
+        (
+            DrainOptions(),
+            replace(FACTS, sink="memory"),
+            "UnsupportedQuery",
+            "use mode 'Stop', and another sink in the next version, one that",
+        ),
         (DrainOptions(mode="CatchUp"), replace(FACTS, sink="memory", output_mode="Complete"), "UnsupportedQuery", "use mode 'Stop'"),
         (DrainOptions(checkpoint_policy="Keep"), replace(FACTS, checkpoint_location=None, sink="memory"), "UnsupportedQuery", "directly"),
         (DrainOptions(), replace(FACTS, operators=(DEDUPLICATES,)), "StateWouldBeLost", "set stateLossPolicy to 'Accept'"),
@@ -348,3 +353,4 @@ def test_fingerprint_takes_each_word_as_it_is(first: str, second: str) -> None:
 def test_that_the_memory_sink_cannot_start_again_is_told(mode: str, sink: str, output_mode: str, told: bool) -> None:
     plan = plan_query(DrainOptions(mode=mode), replace(FACTS, sink=sink, output_mode=output_mode, operators=[]))
     assert any("with another sink" in warning for warning in plan.warnings) is told
+    assert any("one that does not write files" in warning for warning in plan.warnings) is (told and mode == "Stop")

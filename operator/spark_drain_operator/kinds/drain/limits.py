@@ -121,7 +121,8 @@ def reached(limits: Limits, drain: DrainPass) -> Ending | None:
 
 
 def _expired(time: datetime, status: DrainStatus) -> Ending:
-    waited = f": {status.message}" if status.message else ""
+    what = "it waited for spec.approved" if status.phase is Phase.AWAITING_APPROVAL else status.message
+    waited = f": {what}" if what else ""
     return Ending(Phase.EXPIRED, Reason.EXPIRED, message_of(Reason.EXPIRED, time=format_time(time), waited=waited))
 
 

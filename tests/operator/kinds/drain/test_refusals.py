@@ -183,12 +183,13 @@ def test_a_drain_that_has_not_begun_expires(world: World, stage: str, seconds: i
     drain_id = world.create_drain(expirationTime=soon, acknowledgeTimeoutSeconds=600, execution="AfterApproval")
     if agent is not None and stage == "not approved":
         agent.await_notification()
-        agent.report(drain_id, DrainState.ACKNOWLEDGED)
+        agent.report(drain_id, DrainState.ACKNOWLEDGED, reason="AwaitingApproval")
         agent.await_withdrawn()
         agent.report(drain_id, DrainState.WITHDRAWN, withdrawal="Withdrawn")
     body = world.await_phase("Expired")
     assert condition(body, "Succeeded")["reason"] == "Expired"  # type: ignore[index]
     assert soon in body["status"]["message"]
+    assert body["status"]["message"].endswith(": it waited for spec.approved") == (stage == "not approved")
     if agent is not None:
         assert agent.notifications() == {}
         assert world.untouched
