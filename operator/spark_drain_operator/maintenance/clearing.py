@@ -20,8 +20,8 @@ _TIME_GIVEN = f"{GROUP}/clear-within"
 _CORDONED = "node.kubernetes.io/unschedulable"
 """Taint that Kubernetes gives a cordoned node, with the time."""
 _VALUE_IS_A_TIME = "ToBeDeletedByClusterAutoscaler"
-_CLOCKS_SECONDS = 60
-"""By how much the clocks of two computers may differ."""
+_CLOCKS_SECONDS = 5
+"""By how much the clocks of who cordons and of Kubernetes may differ; a node may be cordoned anew soon."""
 _YEAR_2000, _YEAR_3000 = 946_684_800, 32_503_680_000
 
 
@@ -52,14 +52,17 @@ class Clearing:
         return max(0, int((self.until - now).total_seconds()))
 
 
-def marks_of(body: Mapping[str, Any], settings: NodeSettings) -> dict[str, tuple[datetime | None, int]]:
-    """Return by which marks a node is to be cleared: since when it has each where that is said, and how many seconds from then on."""
+def marks_of(body: Mapping[str, Any], settings: NodeSettings, time: datetime | None = None) -> dict[str, tuple[datetime | None, int]]:
+    """Return by which marks a node is to be cleared: since when it has each where that is said, and how many seconds from then on.
+
+    At a present time, a node that does not say since when it is cordoned was cordoned just now: its taint follows.
+    """
     spec = body.get("spec") or {}
     taints = spec.get("taints") or []
     found: dict[str, tuple[datetime | None, int]] = {}
     if spec.get("unschedulable"):
         stated = next((read_time(taint.get("timeAdded")) for taint in taints if taint["key"] == _CORDONED), None)
-        found["cordoned"] = _given_to(body, stated) or (stated, settings.cordon_seconds)
+        found["cordoned"] = _given_to(body, stated or time) or (stated, settings.cordon_seconds)
     for taint in taints:
         if taint["key"] in settings.taints:
             found[taint["key"]] = (read_time(taint.get("timeAdded")) or _time_in_value(taint), settings.taints[taint["key"]])
@@ -97,7 +100,7 @@ def clearing_of(body: Mapping[str, Any], settings: NodeSettings, first_seen: Cal
     metadata = body["metadata"]
     times = {
         name: (stated if stated is not None and stated <= time else first_seen(name), seconds)
-        for name, (stated, seconds) in marks_of(body, settings).items()
+        for name, (stated, seconds) in marks_of(body, settings, time).items()
     }
     if not times:
         return None

@@ -44,13 +44,14 @@ def test_what_a_node_tells(spec: dict[str, Any], why: str, since: int, seconds: 
     ("given", "cordoned", "since", "until"),
     [
         ("60s from 2026-11-25T11:50:01Z", "2026-11-25T11:50:00Z", -599, -539),
-        ("7200s from 2026-11-25T11:49:30Z", "2026-11-25T11:50:00Z", -630, 6570),
-        ("7200s from 2026-11-25T11:59:00Z", None, -60, 7140),
-        ("7200s from 2026-11-25T11:40:00Z", "2026-11-25T11:50:00Z", -600, 1200),
+        ("7200s from 2026-11-25T11:49:56Z", "2026-11-25T11:50:00Z", -604, 6596),
+        ("7200s from 2026-11-25T11:59:58Z", None, -2, 7198),
+        ("7200s from 2026-11-25T11:59:00Z", None, 0, 1800),
+        ("7200s from 2026-11-25T11:49:50Z", "2026-11-25T11:50:00Z", -600, 1200),
         ("2h", "2026-11-25T11:50:00Z", -600, 1200),
         ("7200s from soon", "2026-11-25T11:50:00Z", -600, 1200),
     ],
-    ids=["less", "more", "before its taint", "of an earlier cordon", "another form", "no time"],
+    ids=["less", "more", "before its taint", "of an earlier one, before its taint", "of an earlier cordon", "another form", "no time"],
 )
 def test_the_time_that_the_command_has_given(given: str, cordoned: str | None, since: int, until: int) -> None:
     spec = {"unschedulable": True, "taints": [CORDONED | {"timeAdded": cordoned}] if cordoned else []}
