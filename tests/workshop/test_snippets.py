@@ -78,7 +78,7 @@ def test_every_command_of_the_agent_in_the_pages_is_one() -> None:
     found = commands("python -m spark_drain_agent")
     assert found
     for page, words in found:
-        assert run_script._parser().parse_args(words[3:]).script, page
+        assert run_script._parser().parse_args(words[3:]).program, page
 
 
 def test_every_make_target_in_the_pages_exists() -> None:
