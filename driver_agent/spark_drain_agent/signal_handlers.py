@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterable, Set
 from types import CodeType
 from typing import Any
 
-__all__ = ["codes_of_handlers", "is_of_a_signal_handler", "is_raised_in"]
-
-
-def is_of_a_signal_handler(error: BaseException) -> bool:
-    """Return whether a handler of a signal has raised an exception, which is then the application's, whatever code it has interrupted."""
-    in_main = threading.current_thread() is threading.main_thread()  # Python runs handlers in no other one
-    return in_main and is_raised_in(codes_of_handlers(signal.valid_signals()), error)
+__all__ = ["codes_of_handlers", "is_raised_in"]
 
 
 def is_raised_in(codes: Set[CodeType], error: BaseException | None) -> bool:

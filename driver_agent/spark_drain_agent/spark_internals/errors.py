@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import threading
 from typing import Any
 
@@ -10,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from spark_drain_agent.signal_handlers import is_of_a_signal_handler
+from spark_drain_agent.signal_handlers import codes_of_handlers, is_raised_in
 from spark_drain_agent.spark_internals.redaction import redacted
 
 __all__ = [
@@ -59,13 +60,15 @@ def answered(error: BaseException) -> bool:
 
 
 def interrupted(error: BaseException) -> bool:
-    """Return whether a signal handler has raised an exception, or a call into the JVM was left without an answer in the main thread.
+    """Return whether a signal handler of the application has raised an exception, whatever code it has interrupted.
 
-    In a call, Py4J puts an error of its own in the place of what the handler raised (`py4j.protocol.get_return_value`): without a trace,
-    which those errors have that are answers.
+    In a call into the JVM, Py4J puts an error of its own in the place of what the handler raised (`py4j.protocol.get_return_value`):
+    without a trace, which those errors have that are answers.
     """
-    broken = isinstance(error, Py4JError) and not answered(error) and "Trace:" not in str(error)
-    return (broken and threading.current_thread() is threading.main_thread()) or is_of_a_signal_handler(error)
+    if threading.current_thread() is not threading.main_thread():
+        return False  # Python runs handlers in the main thread only
+    left_without_answer = isinstance(error, Py4JError) and not answered(error) and "Trace:" not in str(error)
+    return left_without_answer or is_raised_in(codes_of_handlers(signal.valid_signals()), error)
 
 
 def class_of(error: BaseException) -> str:

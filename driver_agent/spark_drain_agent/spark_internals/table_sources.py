@@ -19,19 +19,16 @@ class TableGoal:
 
     Parameters
     ----------
-    latest
-        Where the table ends; None where it has nothing yet.
     reaches
-        Says whether an offset is that of the goal, or beyond it.
+        Says whether an offset is that of the goal, or beyond it; None where the table has nothing yet.
     """
 
-    def __init__(self, latest: str | None, reaches: Callable[[str], bool]) -> None:
-        self._latest = latest
+    def __init__(self, reaches: Callable[[str], bool] | None) -> None:
         self._reaches = reaches
 
     def reached(self, planned: str | None, committed: str | None) -> bool:  # noqa: ARG002  # the protocol's
         """Return whether a query with this offset of its newest committed batch has read as far."""
-        return self._latest is None or (committed is not None and self._reaches(committed))
+        return self._reaches is None or (committed is not None and self._reaches(committed))
 
 
 def has_end(source: Any) -> bool:
@@ -66,8 +63,8 @@ def table_goal(jvm: Any, source: Any, planned: str | None) -> TableGoal:
     found = source.latestOffset(start, jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable())
     latest = planned if found is None else str(found.json())
     if latest is None:
-        return TableGoal(None, lambda _: True)
-    return TableGoal(latest, _beyond_delta(latest) if is_delta else _beyond_iceberg(jvm, private_field(source, "table"), latest))
+        return TableGoal(None)
+    return TableGoal(_beyond_delta(latest) if is_delta else _beyond_iceberg(jvm, private_field(source, "table"), latest))
 
 
 def _delta_table(offset: str) -> str:
@@ -79,7 +76,8 @@ def _beyond_delta(latest: str) -> Callable[[str], bool]:
         parts = json.loads(offset)
         return int(parts["reservoirVersion"]), int(parts["index"])
 
-    return lambda offset: position(offset) >= position(latest)
+    goal = position(latest)
+    return lambda offset: position(offset) >= goal
 
 
 def _beyond_iceberg(jvm: Any, table: Any, latest: str) -> Callable[[str], bool]:

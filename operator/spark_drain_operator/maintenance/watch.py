@@ -48,7 +48,6 @@ class NodeWatch:
         self._evacuation = Evacuation(cluster, settings.at_once, self._tell, namespaces=namespaces, urgent_seconds=settings.urgent_seconds)
         self._budgets = BudgetKeeper(cluster, wanted=settings.budgets, namespaces=namespaces, tell=self._tell)
         self._nodes: dict[str, Clearing] = {}
-        self._marked: set[str] = set()
         self._seen: dict[tuple[str, str], datetime] = {}
         self._begun: dict[str, datetime] | None = None
         self._marks: dict[str, Mapping[str, object]] = {}
@@ -92,7 +91,7 @@ class NodeWatch:
         nodes = [found for found in wanted if found is not None]
         self._marks = {body["metadata"]["uid"]: marks_of(body, self._settings) for body in bodies}
         self._seen = {(uid, mark): seen for (uid, mark), seen in self._seen.items() if mark in self._marks.get(uid, ())}
-        self._begun, self._marked = {}, {node.uid for node in nodes}
+        self._begun = {}
         self._nodes = {**{uid: node for uid, node in self._nodes.items() if self._evacuation.busy}, **{node.uid: node for node in nodes}}
         look = self._evacuation.look(nodes) if nodes or self._evacuation.busy else None
         self._budgets.keep((*look.decision.stuck, *look.decision.came_back) if look is not None else ())
@@ -116,11 +115,10 @@ class NodeWatch:
 
     def _tell(self, told: Told) -> None:
         node = self._nodes.get(told.node_uid)
-        why = (
-            f"node {node.node} {'is' if node.uid in self._marked else 'was'} to be clear by {format_time(node.until)} ({node.why}): "
-            if node
-            else ""
-        )
+        why = ""
+        if node is not None:
+            tense = "is" if self._marks.get(node.uid) else "was"
+            why = f"node {node.node} {tense} to be clear by {format_time(node.until)} ({node.why}): "
         message = f"{why}{told.message}"
         _log.info("%s/%s: %s", told.namespace, told.application, message)
         body = application_of(self._cluster, told.namespace, told.application)
