@@ -48,8 +48,8 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, argparse.Na
     options = parser.parse_args(arguments)
     if options.workers < 1:
         parser.error(f"--workers must be at least 1, not {options.workers}")
-    if options.resync_seconds < 1:
-        parser.error(f"--resync-seconds must be at least 1, not {options.resync_seconds:g}")
+    if not 1 <= options.resync_seconds <= _LONGEST_SECONDS:
+        parser.error(f"--resync-seconds must be from 1 to {_LONGEST_SECONDS}, not {options.resync_seconds:g}")
     if options.liveness is not None and not re.match(r"http://[^/]+:\d+/", options.liveness):
         parser.error(f"--liveness {options.liveness!r} is not a URL such as http://0.0.0.0:8080/healthz")
     namespaces = tuple(name.strip() for name in options.namespaces.split(",") if name.strip())

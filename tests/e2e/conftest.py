@@ -13,7 +13,7 @@ from devcluster.images.recipes import OPERATOR
 from tools.prerequisites import OTHER_CLUSTER
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Cluster]:
     """SPARK_DRAIN_TEST_KUBECONFIG names a cluster that has everything; else devcluster starts its own, and ends it if it was down."""
     ours = not os.environ.get(OTHER_CLUSTER) and not where.is_up()
@@ -26,7 +26,7 @@ def cluster() -> Iterator[Cluster]:
             where.down()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster_with_s3(cluster: Cluster) -> Cluster:
     """Return the same cluster with an S3 server, which one of SPARK_DRAIN_TEST_KUBECONFIG has to have."""
     return _found(S3)

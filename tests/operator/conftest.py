@@ -183,7 +183,7 @@ def one_operator(api_server: ApiServer, folder: Path, namespaces: int) -> Iterat
         assert operator.stop() == 0, operator.log()[-4000:]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared(request: pytest.FixtureRequest, api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     here = [item for item in request.session.items if item.path.is_relative_to(Path(__file__).parent)]
     worlds = sum("world" in getattr(item, "fixturenames", ()) for item in here)  # each has a namespace of its own

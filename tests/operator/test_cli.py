@@ -13,7 +13,8 @@ from spark_drain_operator.cli import OneLine, parse
 def test_the_command_line_refuses_nonsense(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
         (["--workers", "0"], "--workers must be at least 1"),
-        (["--resync-seconds", "0.1"], "--resync-seconds"),
+        (["--resync-seconds", "0.1"], "--resync-seconds must be from 1 to 86400, not 0.1"),
+        (["--resync-seconds", "nan"], "--resync-seconds must be from 1 to 86400, not nan"),
         (["--namespaces", "a,Spark_Jobs"], "--namespaces: 'Spark_Jobs' is no name of a namespace"),
         (["--node-cordon-seconds", "999999999999"], "--node-cordon-seconds must be at most 86400"),
         (["--node-taint", "example.com/going=999999999999"], "is not a key and up to 86400 seconds"),
