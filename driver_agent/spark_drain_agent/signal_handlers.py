@@ -1,32 +1,40 @@
-"""Handlers of signals that the application has set, and what they raise into code that they interrupt."""
+"""Handlers of signals that the application has set: the code that one interrupts, and what it raises into that.
+
+Python calls a handler with the frame that it interrupts, which no other caller of the same function does: one that is the program's way to
+end as well is called by main without. Which handlers are set matters as little: one may set another in its own place before it raises.
+"""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterable, Set
-from types import CodeType
-from typing import Any
+import inspect
+from types import FrameType
 
-__all__ = ["codes_of_handlers", "is_raised_in"]
+__all__ = ["in_handler", "raised_by_handler"]
 
 
-def is_raised_in(codes: Set[CodeType], error: BaseException | None) -> bool:
-    """Return whether an exception has come through a function that has one of these codes."""
+def in_handler(frame: FrameType | None) -> bool:
+    """Return whether a handler, or what it has called, is executed in a frame."""
+    while frame is not None:
+        if _handles(frame):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def raised_by_handler(error: BaseException | None) -> bool:
+    """Return whether an exception has left a handler."""
     traceback = None if error is None else error.__traceback__
     while traceback is not None:
-        if traceback.tb_frame.f_code in codes:
+        if _handles(traceback.tb_frame):
             return True
         traceback = traceback.tb_next
     return False
 
 
-def codes_of_handlers(numbers: Iterable[int]) -> set[CodeType]:
-    """Return the codes of the functions that handle these signals."""
-    return {code for number in numbers if (code := _code(signal.getsignal(number))) is not None}
-
-
-def _code(handler: Any) -> CodeType | None:
-    while hasattr(handler, "func"):  # functools.partial
-        handler = handler.func
-    found = getattr(handler, "__code__", None) or getattr(getattr(type(handler), "__call__", None), "__code__", None)  # noqa: B004  # its code, not whether it has any
-    return found if isinstance(found, CodeType) else None
+def _handles(frame: FrameType) -> bool:
+    interrupted = frame.f_back
+    if interrupted is None:
+        return False
+    names, rest, _, values = inspect.getargvalues(frame)
+    arguments = [values.get(name) for name in names]
+    return any(argument is interrupted for argument in (*arguments, *(values.get(rest, ()) if rest else ())))

@@ -17,6 +17,7 @@ from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.registry import QueryRegistry
+from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -94,12 +95,20 @@ class HeldQueries:
         """Return whether a drain that is not yet decided may have taken the query's sources away."""
         return self._host.gate.phase is Phase.DECIDING and self.owns(query)
 
-    def freezes_ended(self, streams: StreamingQueryManager) -> bool:
-        """Return whether all queries of a session that have ended belong to a drain that is not yet decided: it may go on with them."""
+    def may_flush(self, query: StreamingQuery) -> bool:
+        """Return whether a drain that is not yet decided may go on with a query that has run to its end.
+
+        One that the application has stopped is its own, and may be about to be started again.
+        """
+        owned = self._owned(query) if self._host.gate.phase is Phase.DECIDING else None
+        return owned is not None and owned.standing() is Standing.FINISHED
+
+    def may_flush_ended(self, streams: StreamingQueryManager) -> bool:
+        """Return whether a drain that is not yet decided may go on with all queries of a session that have ended."""
         if self._host.gate.phase is not Phase.DECIDING:
             return False
         owned, ended = self.owned(), self._ended(streams)
-        return bool(ended) and all(item in owned for item in ended)
+        return bool(ended) and all(item in owned and item.standing() is Standing.FINISHED for item in ended)
 
     def ends(self, queries: Iterable[TrackedQuery], *, keeping_state: bool) -> None:
         """Take note of the queries that a drain ends from now on."""

@@ -108,7 +108,7 @@ def _hook_wait_for_one(asked: Current) -> None:
                 if ended and not drained and agent.held.is_ending(self) and slices.more():
                     continue
                 if ended and not agent.held.shields(self):
-                    if agent.held.freezes(self):
+                    if agent.held.may_flush(self):
                         agent.let_decide(slices.of(LET_DECIDE_SECONDS))
                         if agent.held.shields(self):
                             continue  # the drain flushes it
@@ -131,7 +131,7 @@ def _hook_wait_for_any(asked: Current) -> None:
         with agent.gate.user_waits(for_any=True):
             while (remaining := slices.next()) > 0:
                 if _any_ended(agent, self, lambda remaining=remaining: bool(wait(self, max(remaining, _SHORTEST_SECONDS))), remaining):  # type: ignore[misc]
-                    if agent.held.freezes_ended(self):
+                    if agent.held.may_flush_ended(self):
                         agent.let_decide(slices.of(LET_DECIDE_SECONDS))
                         if agent.gate.phase is Phase.HELD:
                             continue  # the drain flushes it

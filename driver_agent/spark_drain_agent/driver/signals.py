@@ -12,11 +12,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from spark_drain_agent.clock import monotonic
-from spark_drain_agent.signal_handlers import codes_of_handlers, is_raised_in
+from spark_drain_agent.signal_handlers import in_handler, raised_by_handler
 
 __all__ = ["ends_for_a_signal", "take_note_of_signals", "told_to_end"]
 
@@ -103,15 +103,4 @@ def ends_for_a_signal() -> bool:
     if threading.current_thread() is not threading.main_thread():
         return False  # Python runs handlers in the main thread only
     error = sys.exc_info()[1]
-    if isinstance(error, KeyboardInterrupt):
-        return True
-    handlers = codes_of_handlers(_ENDING)
-    return _in_stack(handlers, sys._getframe()) or is_raised_in(handlers, error)
-
-
-def _in_stack(handlers: set[CodeType], frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code in handlers:
-            return True
-        frame = frame.f_back
-    return False
+    return isinstance(error, KeyboardInterrupt) or in_handler(sys._getframe()) or raised_by_handler(error)

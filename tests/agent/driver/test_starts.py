@@ -139,8 +139,9 @@ def test_a_batch_stops_another_query_while_the_drain_waits_for_it(
     assert ids_in(tmp_path / "out/batching") == exactly(feed.ids)
 
 
+@pytest.mark.parametrize("waits", ["a second", "for its end", "for any end"])
 def test_a_query_that_the_application_restarts_while_it_is_drained(
-    warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event
+    warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event, waits: str
 ) -> None:
     """A program that restarts its query now and then, as for fresh static data, has not left it behind."""
     began, linger = lingering(stopping)
@@ -148,12 +149,23 @@ def test_a_query_that_the_application_restarts_while_it_is_drained(
     other = start(warm.session, tmp_path, "other")
     other.processAllAvailable()
     assert began.wait(60)
+    warm.session.streams.resetTerminated()
+
+    def restart() -> None:
+        other.stop()
+        stopping.set()
+        if waits == "a second":
+            time.sleep(1)
+        elif waits == "for its end":
+            other.awaitTermination()
+        else:
+            warm.session.streams.awaitAnyTermination()
+            warm.session.streams.resetTerminated()
+        start(warm.session, tmp_path, "other")
+
     with warm.requested() as asked:
         warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
-        in_thread(other.stop)
-        stopping.set()
-        time.sleep(1)
-        again = Started(lambda: start(warm.session, tmp_path, "other"))
+        again = Started(restart)
         assert names(warm.drains.reaches(asked, "Drained")) == {"batching", "other"}
         again.result()
     assert ids_in(tmp_path / "out/other") == exactly(feed.ids)
