@@ -59,7 +59,8 @@ def events() -> DataFrame:
     else:
         options = {name: value.format(base=base) for name, value in case["readOptions"].items()}
         reader = spark.readStream.format(case["source"]).options(**ONE_FILE, **options)
-        read = reader.load(events_in_iceberg() if case["source"] == "iceberg" else source)
+        makes = {"iceberg": events_in_iceberg, "delta": events_in_delta if "schemaTrackingLocation" in options else lambda: source}
+        read = reader.load(makes[case["source"]]())
     return read.withWatermark("at", "30 seconds")
 
 
@@ -71,6 +72,17 @@ def events_in_iceberg() -> str:
         for file in sorted(Path(source).iterdir()):
             spark.read.schema("id LONG, key STRING, at TIMESTAMP").json(str(file)).coalesce(1).writeTo(name).append()
     return name
+
+
+def events_in_delta() -> str:
+    """Return the folder of a Delta table with the events, whose columns can be renamed, each file in a version of its own."""
+    folder = base / "events"
+    if not folder.exists():
+        columns = "id LONG, key STRING, at TIMESTAMP"
+        spark.sql(f"CREATE TABLE delta.`{folder}` ({columns}) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+        for file in sorted(Path(source).iterdir()):
+            spark.read.schema(columns).json(str(file)).coalesce(1).write.format("delta").mode("append").save(str(folder))
+    return str(folder)
 
 
 def counted() -> DataFrame:

@@ -88,15 +88,23 @@ def test_foreach_batch_that_leaves_out_ids_that_the_table_knows(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("how", ["Drain-Auto", "Drain-WorkCopy", "CatchUp-Auto", "CatchUp-WorkCopy"])
-@pytest.mark.parametrize("options", [{}, {"schemaTrackingLocation": "{base}/checkpoints/counts/_schemas"}], ids=["", "schema-tracked"])
-def test_source(options: dict[str, str], how: str, delta: Restarter, table: Path, tmp_path: Path) -> None:
+def test_source(how: str, delta: Restarter, table: Path, tmp_path: Path) -> None:
     mode, flush = how.split("-")
-    case = Case("delta", source="delta", readOptions=options)
+    case = Case("delta", source="delta")
     report = until_drained(delta, case, table, tmp_path, mode=mode, flush=flush)
     assert list(report["queries"][0]["endOffsets"]) == [f"DeltaSource[file:{table}]"]
     if mode == "CatchUp":
         assert sums_in(case, tmp_path) == TRUTH
     read_on(delta, case, table, tmp_path)
+    assert sums_in(case, tmp_path) == TRUTH
+
+
+@pytest.mark.parametrize("flush", [pytest.param("Auto", marks=pytest.mark.soak), "WorkCopy"])
+def test_source_with_a_schema_log(flush: str, delta: Restarter, source: Path, tmp_path: Path) -> None:
+    """Delta writes into it for which checkpoint it was made; a work copy is another folder."""
+    case = Case("delta", source="delta", readOptions={"schemaTrackingLocation": "{base}/checkpoints/counts/_schemas"})
+    until_drained(delta, case, source, tmp_path, flush=flush)
+    read_on(delta, case, source, tmp_path)
     assert sums_in(case, tmp_path) == TRUTH
 
 

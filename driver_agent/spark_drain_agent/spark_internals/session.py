@@ -28,6 +28,7 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
+from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
 from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -247,7 +248,7 @@ class SparkInternals:
     def in_session(self, captured: CapturedWriter, session: Any) -> CapturedWriter:
         """Return a writer for a start in a JVM session that is not the application's."""
         prepare_relaunch(session, self._jsession)
-        plan = captured.dataset.queryExecution().analyzed()
+        plan = read_in(self, captured.dataset.queryExecution().analyzed(), session)
         return replace(captured, dataset=self.first_class(_DATASETS).ofRows(session, plan))
 
     def full_name(self, table: str) -> str:
