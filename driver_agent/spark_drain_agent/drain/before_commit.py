@@ -41,6 +41,10 @@ __all__ = ["BeforeCommit"]
 
 _SILENT_SECONDS = 10.0
 _NO_QUERY = "waits until the application has started a query"
+_NEXT_VERSION = (
+    "waits for the application's next version, since it was requested while an earlier drain held this one, or until this one starts a "
+    "query again"
+)
 _NOT_IN_PLACE = (
     "waits until the application has started its queries: until its main thread awaits one, or another thread does so, or any of them, "
     f"{{seconds:g}} s after the first start ({START.name}), or none was started for so long; a loop that starts one short query after the "
@@ -77,10 +81,21 @@ class BeforeCommit:
         The drain's report.
     concerns
         Tells of a query that is started whether it belongs to the drain.
+    for_next_version
+        Whether it was requested while an earlier drain held the application, which was to end then.
     """
 
-    def __init__(self, host: DrainHost, request: Request, reporter: Reporter, concerns: Callable[[TrackedQuery], bool]) -> None:
+    def __init__(
+        self,
+        host: DrainHost,
+        request: Request,
+        reporter: Reporter,
+        concerns: Callable[[TrackedQuery], bool],
+        *,
+        for_next_version: bool = False,
+    ) -> None:
         self._host, self._request, self._reporter, self._concerns = host, request, reporter, concerns
+        self._for_next_version = for_next_version
         self._starts = Starts(host, concerns, self._pause)
         self._targets: tuple[UncommittedQuery, ...] = ()
         self._outputs_checked: set[TrackedQuery] = set()
@@ -104,6 +119,7 @@ class BeforeCommit:
         caught_up = False
         while True:
             try:
+                self._leave_to_next_version()
                 with self._reporter.timed("plan"):
                     self._wait_until_in_place()
                     self._starts.let_restart()
@@ -129,6 +145,15 @@ class BeforeCommit:
             refuse_confs(self._host.internals)
         except PlanRejectedError as error:
             raise _explained(error) from error
+
+    def _leave_to_next_version(self) -> None:
+        """Wait for the application's end where nothing runs but what an earlier drain has ended, or until it goes on after all."""
+        if self._for_next_version and not self._starts.gone_on():
+            self._reporter.change(message=_NEXT_VERSION)
+            while not self._starts.gone_on():
+                self._pause()
+            self._reporter.change(message="")
+        self._for_next_version = False
 
     def _wait_until_in_place(self) -> None:
         gate, registry = self._host.gate, self._host.registry

@@ -40,15 +40,18 @@ class Drain:
         The agent.
     decision
         The notification and what it means to this run.
+    for_next_version
+        Whether it was requested while an earlier drain held the application, which was to end then.
     """
 
-    def __init__(self, host: DrainHost, decision: Decision) -> None:
+    def __init__(self, host: DrainHost, decision: Decision, *, for_next_version: bool = False) -> None:
         self._host = host
         self.request = Request(decision.notification, lambda: host.internals.stopped)
         self._reporter = Reporter(host.channel, host.identity, self.drain_id, decision.report)
         forward = decision.assignment is Assignment.FORWARD
         self._inherited = InheritedDrain(host, self.request, self._reporter, decision.report) if forward else None
-        self._before = None if forward else BeforeCommit(host, self.request, self._reporter, self.concerns)
+        fresh = BeforeCommit(host, self.request, self._reporter, self.concerns, for_next_version=for_next_version)
+        self._before = None if forward else fresh
         self._names = _names(decision.notification)
         self._committed: Committed | None = None
         self._executors: ExecutorSummary | None = None
@@ -102,6 +105,11 @@ class Drain:
         if self.abandoned:
             return False
         return self._names is None or (self._beyond_return and self.report.state not in (DrainState.DRAINED, DrainState.STALLED))
+
+    @property
+    def ends_application(self) -> bool:
+        """Whether the application has been drained, and is to end as soon as the request is removed."""
+        return self.report.state is DrainState.DRAINED and self.request.options().after_drain != "Keep"
 
     def update(self, notification: DrainNotification | None) -> None:
         """Take note of the notification's present contents; None when it was removed."""

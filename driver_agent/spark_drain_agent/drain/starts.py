@@ -43,6 +43,11 @@ class Starts:
         """Return the queries that belong to the drain, by the order of their start."""
         return tuple(item for item in self._host.registry.all() if self._concerns(item))
 
+    def gone_on(self) -> bool:
+        """Return whether the application has, or had, a query that neither a drain nor the application itself has ended."""
+        there = (item for item in self.known() if not self._host.held.ended(item))
+        return any(item.standing() in (Standing.RUNS, Standing.FINISHED) for item in there)
+
     def let_restart(self) -> None:
         """Give an application time to start again what it has stopped: a program that restarts its queries has not left them behind.
 

@@ -375,6 +375,26 @@ def test_a_drain_after_an_earlier_one(warm: Warm, tmp_path: Path, feed: Feed, mo
         assert ids_in(tmp_path / "out/only") == exactly(feed.ids)
 
 
+@pytest.mark.parametrize("restarted", [True, False], ids=["goes on", "tidies up"])
+def test_a_drain_that_was_requested_while_an_earlier_one_held_the_application(
+    warm: Warm, tmp_path: Path, feed: Feed, restarted: bool
+) -> None:
+    """It is for the next version, however long this one takes to end."""
+    start(warm.session, tmp_path, "only").processAllAvailable()
+    with warm.requested() as earlier:
+        warm.drains.reaches(earlier, "Drained")
+        asked = warm.drains.write()
+        warm.drains.clean_up()
+        if restarted:
+            again = Started(lambda: start(warm.session, tmp_path, "only"))
+            assert names(warm.drains.reaches(asked, "Drained")) == {"only"}
+            again.result()
+        else:
+            eventually(lambda: "next version" in warm.drains.show(asked)["message"], "the drain to wait for the next version")
+            time.sleep(3)
+            assert warm.drains.show(asked)["state"] == "Acknowledged"
+
+
 def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
     began, linger = lingering(stopping)
     blocked, other = start(warm.session, tmp_path, "blocked", linger), start(warm.session, tmp_path, "other")
