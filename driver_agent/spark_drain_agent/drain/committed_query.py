@@ -100,6 +100,8 @@ class CommittedQuery:
         last: CommittedBatch | None = None,
     ) -> None:
         self._tracked, self._options, self._drain_id, self._report = tracked, options, drain_id, report
+        self.label = tracked.label
+        """How messages call the query, also once its JVM is gone."""
         self._plan = plan
         self._frozen, self._last = frozen, last
         self._sources = frozen.sources if frozen is not None else ()
@@ -122,11 +124,6 @@ class CommittedQuery:
     def query_id(self) -> str:
         """Spark's id of the query; "" where it was kept from starting."""
         return self._tracked.query.id if self._tracked.query is not None else ""
-
-    @property
-    def label(self) -> str:
-        """How messages call the query."""
-        return self._tracked.label
 
     @property
     def depends_on(self) -> tuple[str, ...]:

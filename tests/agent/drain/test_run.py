@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from spark_drain_agent.drain.committed_query import CommittedQuery
 from spark_drain_agent.drain.decide import Assignment, Decision
 from spark_drain_agent.drain.executor_reports import ExecutorSummary
 from spark_drain_agent.drain.identity import Identity
@@ -24,7 +25,7 @@ from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.queries.unasked_starts import QueryStart
 from spark_drain_agent.spark_internals.session import SparkInternals
-from spark_drain_store import DrainNotification, DrainReport, DrainState, ExecutorException, ExecutorState, QueryReport
+from spark_drain_store import DrainNotification, DrainOptions, DrainReport, DrainState, ExecutorException, ExecutorState, QueryReport
 
 from tests.agent.checkpoint.test_steps import JOURNAL
 from tests.agent.stores import fickle_channel
@@ -454,6 +455,13 @@ def test_a_drain_that_is_not_done_ends_with_a_spark_that_stops_by_itself(
     assert after.state is before.state
 
 
+def test_a_query_has_its_name_although_its_jvm_is_gone() -> None:
+    tracked = SimpleNamespace(label="query 'counts'")
+    target = CommittedQuery(cast(TrackedQuery, tracked), DrainOptions(), "u", QueryReport(id="q"))
+    del tracked.label
+    assert target.label == "query 'counts'"
+
+
 def test_malformed_notifications_are_reported_once_each(world: World) -> None:
     world.reports.away = True
     world.channel.requests.write({"broken": "not json"})
@@ -501,6 +509,7 @@ class HeldDrain:
     """A drain that notes what it is told of its notification."""
 
     drain_id = "u"
+    ends_application = False
 
     def __init__(self) -> None:
         self.told: list[DrainNotification | None] = []
