@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -69,6 +71,50 @@ def test_two_folders(application: Begin, spark: SparkSession, tmp_path: Path) ->
     clicks.add(CLICKS[1])
     drained(application, union(25), sink, read_all)
     assert sink.ids == ids(FIRST, SECOND, THIRD, *CLICKS)
+
+
+@pytest.fixture
+def names_allowed(spark: SparkSession) -> Iterator[None]:
+    """Let sources have names of the user's in the offset log (Spark 4.2)."""
+    confs = {"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true", "spark.sql.streaming.offsetLog.formatVersion": "2"}
+    before = {name: spark.conf.get(name) for name in confs}
+    for name, value in confs.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, str(value))
+
+
+@pytest.mark.usefixtures("names_allowed")
+@pytest.mark.parametrize("mode", ["Drain", "Stop"])
+def test_two_folders_with_names(application: Begin, spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """The report names their offsets so; a next version with one source more that is interrupted in its first batch starts again."""
+    events, clicks, sink = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks"), Batches()
+    events.add(FIRST, SECOND)
+    clicks.add(CLICKS[0])
+
+    def union(*names: str, size: int = 10) -> DataFrame:
+        inputs = {"an_event": events, "click": clicks}
+        return counted(reduce(DataFrame.unionByName, [inputs[name].stream(source=name) for name in names]), size=size)
+
+    first = application()
+    read_all(first.start(union("an_event"), sink))
+    assert list(first.drain().end_offsets) == ["an_event"]
+    first.close()
+
+    def fail(_batch: DataFrame, _batch_id: int) -> None:
+        raise RuntimeError("out of milk")
+
+    interrupted = application()
+    with pytest.raises(StreamingQueryException, match="out of milk"):
+        interrupted.start(union("click", "an_event", size=25), fail).awaitTermination()
+    interrupted.close()
+    again = application()
+    read_all(again.start(union("click", "an_event", size=25), sink))
+    offsets = {name: json.loads(offset)["logOffset"] for name, offset in again.drain(mode=mode).end_offsets.items()}
+    assert offsets == {"an_event": 1, "click": 0}
+    again.close()
+    assert sink.ids == (ids(FIRST, SECOND, CLICKS[0]) if mode == "Drain" else ids(FIRST, SECOND))
 
 
 def test_a_folder_and_rate_micro_batch(application: Begin, spark: SparkSession, tmp_path: Path) -> None:

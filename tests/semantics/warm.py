@@ -76,9 +76,10 @@ class Input:
             part.rename(self.folder / f"{self._files:03}.json")
             self._files += 1
 
-    def stream(self, watermark: str | None = "12 seconds") -> DataFrame:
-        """Return the streaming DataFrame of the folder."""
-        read = self._spark.readStream.schema("id LONG, key STRING, at TIMESTAMP").option("maxFilesPerTrigger", 1).json(str(self.folder))
+    def stream(self, watermark: str | None = "12 seconds", source: str | None = None) -> DataFrame:
+        """Return the streaming DataFrame of the folder; from Spark 4.2 on its source may have a name."""
+        reader = self._spark.readStream.schema("id LONG, key STRING, at TIMESTAMP").option("maxFilesPerTrigger", 1)
+        read = (reader if source is None else reader.name(source)).json(str(self.folder))
         return read.withWatermark("at", watermark) if watermark else read
 
 

@@ -71,13 +71,7 @@ class OffsetEntry:
             metadata = json.loads(lines[0])
         except ValueError as error:
             raise UnknownCheckpointFormatError(f"{name} has no metadata in its second line: {lines[0][:80]!r}") from error
-        entry = cls(version, metadata, tuple(lines[1:]))
-        if entry.named and len(entry.lines) > 1:
-            raise UnknownCheckpointFormatError(
-                f"{name} gives its {len(entry.lines)} sources names ({', '.join(entry.sources)}), and which is which cannot be told: use "
-                "mode 'Stop', or leave the names out (spark.sql.streaming.queryEvolution.enableSourceEvolution)"
-            )
-        return entry
+        return cls(version, metadata, tuple(lines[1:]))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -91,7 +85,7 @@ class OffsetEntry:
 
     @property
     def offsets(self) -> tuple[str, ...]:
-        """One JSON text per source, in the order of the query's plan: the next offset to read."""
+        """One JSON text per source, in the order of the query's plan, or of `sources` where they are named: the next offset to read."""
         if self.version == "v1":
             return self.lines
         by_source = dict(zip(self.sources, (line.partition(":")[2] for line in self.lines), strict=True))

@@ -34,12 +34,12 @@ def describe_planned(report: QueryReport, plan: QueryPlan) -> QueryReport:
 def describe_untouched(report: QueryReport, sources: tuple[str, ...], checkpoint: Checkpoint) -> QueryReport:
     """Return the report of a query whose checkpoint a drain left as it was: mode Stop, or there was nothing to drain."""
     batch_id = checkpoint.newest_commit
-    offsets = checkpoint.offsets(batch_id).offsets if batch_id is not None else ()
+    end_offsets = _named(sources, checkpoint.offsets(batch_id)) if batch_id is not None else {}
     journal = read_journal(checkpoint.files)
-    message = "" if offsets else "no batch was ever run: there is nothing to drain"
+    message = "" if end_offsets else "no batch was ever run: there is nothing to drain"
     if journal is not None and journal.awaits_first_batch(batch_id):
         message = f"no batch was run since drain {journal.drain_id}: there is nothing to drain"
-    return replace(report, state=DrainState.DRAINED, last_batch_id=batch_id, end_offsets=_named(sources, offsets), message=message)
+    return replace(report, state=DrainState.DRAINED, last_batch_id=batch_id, end_offsets=end_offsets, message=message)
 
 
 def describe_drained(
@@ -67,7 +67,7 @@ def describe_drained(
         checkpoint_policy=journal.checkpoint_policy,
         last_batch_id=journal.batch_id,
         flush_batch_id=journal.flush_batch_id if journal.flushes else None,
-        end_offsets=_named(journal.sources, (last or _last_entry(files, journal)).offsets),
+        end_offsets=_named(journal.sources, last or _last_entry(files, journal)),
         watermark_ms=journal.watermark_ms,
         operators=operators,
         warnings=tuple(dict.fromkeys((*report.warnings, *residue(operators, journal.checkpoint_policy)))),
@@ -97,9 +97,12 @@ def _discarded(operators: tuple[OperatorReport, ...], archive: str) -> str:
     return f"{counted} state rows were discarded" + (f"; {archive} keeps them" if archive else "")
 
 
-def _named(sources: tuple[str, ...], offsets: tuple[str, ...]) -> dict[str, str]:
+def _named(sources: tuple[str, ...], entry: OffsetEntry) -> dict[str, str]:
+    """Return the offsets of an entry by the names that the application has given its sources, or else by what the sources are."""
+    if entry.named:
+        return dict(zip(entry.sources, entry.offsets, strict=True))
     named: dict[str, str] = {}
-    for index, offset in enumerate(offsets):
+    for index, offset in enumerate(entry.offsets):
         name = sources[index] if index < len(sources) else f"source {index}"
         named[name if name not in named else f"{name} ({index})"] = offset
     return named

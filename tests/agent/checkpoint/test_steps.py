@@ -91,7 +91,6 @@ def test_unpinned_confs() -> None:
     [
         (OFFSETS.replace("v1", "v3", 1), "format 'v3'"),
         (OFFSETS.replace("v1", "v3", 1), "keep spark.sql.streaming.offsetLog.formatVersion at 2 or below"),
-        ('v2\n{}\nclicks:{"logOffset":1}\nviews:-', "gives its 2 sources names (clicks, views)"),
         ("", "format ''"),
         ("v1", "format 'v1'"),
         ("v1\n\n{}", "no metadata in its second line: ''"),
