@@ -7,34 +7,41 @@ end as well is called by main without. Which handlers are set matters as little:
 from __future__ import annotations
 
 import inspect
+import signal
+from collections.abc import Collection
 from types import FrameType
+from typing import Any
 
 __all__ = ["in_handler", "raised_by_handler"]
 
+_ALL = signal.valid_signals()
 
-def in_handler(frame: FrameType | None) -> bool:
-    """Return whether a handler, or what it has called, is executed in a frame."""
+
+def in_handler(frame: FrameType | None, numbers: Collection[int] = _ALL) -> bool:
+    """Return whether a handler, called for one of some signals, or what it has called, is executed in a frame."""
     while frame is not None:
-        if _handles(frame):
+        if _handles(frame, numbers):
             return True
         frame = frame.f_back
     return False
 
 
-def raised_by_handler(error: BaseException | None) -> bool:
-    """Return whether an exception has left a handler."""
+def raised_by_handler(error: BaseException | None, numbers: Collection[int] = _ALL) -> bool:
+    """Return whether an exception has left a handler that was called for one of some signals."""
     traceback = None if error is None else error.__traceback__
     while traceback is not None:
-        if _handles(traceback.tb_frame):
+        if _handles(traceback.tb_frame, numbers):
             return True
         traceback = traceback.tb_next
     return False
 
 
-def _handles(frame: FrameType) -> bool:
-    interrupted = frame.f_back
-    if interrupted is None:
-        return False
+def _handles(frame: FrameType, numbers: Collection[int]) -> bool:
+    arguments = _arguments(frame) if frame.f_back is not None else ()
+    called_for = any(isinstance(argument, int) and argument in numbers for argument in arguments)
+    return called_for and any(argument is frame.f_back for argument in arguments)
+
+
+def _arguments(frame: FrameType) -> tuple[Any, ...]:
     names, rest, _, values = inspect.getargvalues(frame)
-    arguments = [values.get(name) for name in names]
-    return any(argument is interrupted for argument in (*arguments, *(values.get(rest, ()) if rest else ())))
+    return (*map(values.get, names), *(values.get(rest, ()) if rest else ()))

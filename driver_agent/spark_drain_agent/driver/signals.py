@@ -103,4 +103,4 @@ def ends_for_a_signal() -> bool:
     if threading.current_thread() is not threading.main_thread():
         return False  # Python runs handlers in the main thread only
     error = sys.exc_info()[1]
-    return isinstance(error, KeyboardInterrupt) or in_handler(sys._getframe()) or raised_by_handler(error)
+    return isinstance(error, KeyboardInterrupt) or in_handler(sys._getframe(), _ENDING) or raised_by_handler(error, _ENDING)
