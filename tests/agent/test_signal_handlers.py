@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import pytest
-from spark_drain_agent.signal_handlers import in_handler, raised_by_handler
+from spark_drain_agent.signal_handlers import in_handler, may_be_raised_by_handler, raised_by_handler
 
 _USED = signal.SIGUSR1
 _seen: list[bool] = []
@@ -29,6 +29,15 @@ def _end(signum: int = 0, frame: FrameType | None = None) -> NoReturn:
 def _end_once(signum: int, frame: FrameType | None) -> NoReturn:
     """Let a second signal end the program at once."""
     signal.signal(signum, signal.SIG_IGN)
+    _end()
+
+
+def _decorated(wrapped: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return wrapped(*arguments)
+
+
+def _end_without_arguments(signum: int, frame: FrameType | None) -> NoReturn:
+    del signum, frame  # unused
     _end()
 
 
@@ -55,8 +64,11 @@ def restored() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "handler",
-    [_end, _end_once, lambda *_: _end(), _Application().end, _Application(), functools.partial(_named, "end")],
-    ids=["function", "sets another", "lambda", "method", "object", "partial"],
+    [
+        *(_end, _end_once, lambda *_: _end(), _Application().end, _Application(), functools.partial(_named, "end")),
+        lambda *given: _decorated(_end_without_arguments, given),
+    ],
+    ids=["function", "sets another", "lambda", "method", "object", "partial", "decorated"],
 )
 def test_what_a_handler_raises(handler: Callable[[int, FrameType | None], Any]) -> None:
     signal.signal(_USED, handler)
@@ -64,6 +76,15 @@ def test_what_a_handler_raises(handler: Callable[[int, FrameType | None], Any]) 
         signal.raise_signal(_USED)
     assert raised_by_handler(raised.value)
     assert _seen == [True]
+
+
+def test_what_a_handler_raises_that_has_let_its_arguments_go() -> None:
+    signal.signal(_USED, _end_without_arguments)
+    with pytest.raises(TimeIsUpError) as raised:
+        signal.raise_signal(_USED)
+    assert may_be_raised_by_handler(raised.value)
+    signal.signal(_USED, signal.SIG_IGN)
+    assert not may_be_raised_by_handler(raised.value)
 
 
 def test_a_handler_that_the_program_calls_itself() -> None:

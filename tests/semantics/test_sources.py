@@ -117,6 +117,22 @@ def test_two_folders_with_names(application: Begin, spark: SparkSession, tmp_pat
     assert sink.ids == (ids(FIRST, SECOND, CLICKS[0]) if mode == "Drain" else ids(FIRST, SECOND))
 
 
+@pytest.mark.usefixtures("names_allowed")
+def test_sources_with_names_catch_up(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """The offset log has them in another order than the plan; a next version has one more, which the log does not have at first."""
+    events, clicks, sink = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks"), Batches()
+    events.add(FIRST, SECOND)
+    clicks.add(*CLICKS)
+    ticks = spark.readStream.name("tick").format("rate").load().withWatermark("timestamp", "12 seconds")
+    both = ticks.selectExpr("-1 - value AS id", "timestamp AS at").unionByName(events.stream(source="event").select("id", "at"))
+    for frame, names in ((both, {"tick", "event"}), (both.unionByName(clicks.stream(source="click").select("id", "at")), {"click"})):
+        app = application()
+        app.start(counted(frame), sink)
+        assert names <= set(app.drain(mode="CatchUp").end_offsets)
+        app.close()
+    assert Counter({number: times for number, times in sink.ids.items() if number >= 0}) == ids(FIRST, SECOND, *CLICKS)
+
+
 def test_a_folder_and_rate_micro_batch(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     events, sink = Input(spark, tmp_path / "events"), Batches()
     events.add(FIRST)

@@ -75,7 +75,7 @@ class OffsetEntry:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of the sources, in the order of the file."""
+        """What sources are called, in the order of the file."""
         return tuple(line.partition(":")[0] for line in self.lines) if self.version == "v2" else tuple(map(str, range(len(self.lines))))
 
     @property
@@ -84,12 +84,16 @@ class OffsetEntry:
         return not all(source.isdigit() for source in self.sources)
 
     @property
+    def by_source(self) -> dict[str, str]:
+        """One JSON text per source, the next offset to read: by name, or else by number in the order of the query's plan."""
+        offsets = self.lines if self.version == "v1" else [line.partition(":")[2] for line in self.lines]
+        found = dict(zip(self.sources, offsets, strict=True))
+        return found if self.named else {source: found[source] for source in sorted(found, key=int)}
+
+    @property
     def offsets(self) -> tuple[str, ...]:
-        """One JSON text per source, in the order of the query's plan, or of `sources` where they are named: the next offset to read."""
-        if self.version == "v1":
-            return self.lines
-        by_source = dict(zip(self.sources, (line.partition(":")[2] for line in self.lines), strict=True))
-        return tuple(by_source.values()) if self.named else tuple(by_source[source] for source in sorted(by_source, key=int))
+        """The same in order."""
+        return tuple(self.by_source.values())
 
     @property
     def watermark_ms(self) -> int:

@@ -42,8 +42,8 @@ __all__ = ["BeforeCommit"]
 _SILENT_SECONDS = 10.0
 _NO_QUERY = "waits until the application has started a query"
 _NEXT_VERSION = (
-    "waits for the application's next version, since it was requested while an earlier drain held this one, or until this one starts a "
-    "query again"
+    "waits for the application's next version, since an earlier drain has ended the queries of this one, or until this one starts a query "
+    "again"
 )
 _NOT_IN_PLACE = (
     "waits until the application has started its queries: until its main thread awaits one, or another thread does so, or any of them, "
@@ -82,7 +82,7 @@ class BeforeCommit:
     concerns
         Tells of a query that is started whether it belongs to the drain.
     for_next_version
-        Whether it was requested while an earlier drain held the application, which was to end then.
+        Whether an earlier drain has ended the application's queries, and the application was to end then.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ def _discarded(operators: tuple[OperatorReport, ...], archive: str) -> str:
 def _named(sources: tuple[str, ...], entry: OffsetEntry) -> dict[str, str]:
     """Return the offsets of an entry by the names that the application has given its sources, or else by what the sources are."""
     if entry.named:
-        return dict(zip(entry.sources, entry.offsets, strict=True))
+        return entry.by_source
     named: dict[str, str] = {}
     for index, offset in enumerate(entry.offsets):
         name = sources[index] if index < len(sources) else f"source {index}"

@@ -41,7 +41,7 @@ class Drain:
     decision
         The notification and what it means to this run.
     for_next_version
-        Whether it was requested while an earlier drain held the application, which was to end then.
+        Whether an earlier drain has ended the application's queries, and the application was to end then.
     """
 
     def __init__(self, host: DrainHost, decision: Decision, *, for_next_version: bool = False) -> None:

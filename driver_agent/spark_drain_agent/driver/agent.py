@@ -70,7 +70,7 @@ class Agent:
         self._recoveries = Recoveries()
         self._drain: Drain | None = None
         self._drain_lock = threading.RLock()
-        self._for_next_version: frozenset[str] = frozenset()
+        self._to_end = False
         self._malformed: set[str] = set()
         self._looked = False
         self.started_unasked = UnaskedStarts()
@@ -114,8 +114,7 @@ class Agent:
                 drain_id = self._drain.drain_id
                 if drain_id in notifications or drain_id not in requests.entries:  # else unreadable: the last readable one counts
                     self._drain.update(notifications.get(drain_id))
-                    if drain_id not in notifications and self._drain.ends_application:
-                        self._for_next_version = frozenset(notifications)
+                    self._to_end = self._to_end or (drain_id not in requests.entries and self._drain.ends_application)
                 return
             if not notifications or self.internals.stopped:  # the application's next session, if there is one, will look again
                 return
@@ -124,7 +123,7 @@ class Agent:
             if decision is None:
                 return
             LOG.info("drain %s: %s", decision.notification.drain_id, decision.assignment.value)
-            decided = Drain(self, decision, for_next_version=decision.notification.drain_id in self._for_next_version)
+            decided = Drain(self, decision, for_next_version=self._to_end)
             self.gate.begin()
             _DRAINED.add(self.internals.application_id)
             self._drain = decided
@@ -226,6 +225,7 @@ class Agent:
                 self.started_unasked.take_back(unasked)
             raise
         self.registry.add(tracked)
+        self._to_end = False
         self.let_go()
         return tracked.query
 

@@ -46,16 +46,16 @@ class CatchUp:
         self._live, self._checkpoint, self._keep_waiting = live, checkpoint, keep_waiting
         self._goals = self._goals_now(internals)
 
-    def _goals_now(self, internals: SparkInternals) -> list[SourceGoal]:
+    def _goals_now(self, internals: SparkInternals) -> dict[str, SourceGoal]:
         while True:
             newest = self._checkpoint.newest_offsets
             with wait_until_initialized(self._live, self._keep_waiting):
-                streams, unknown = self._live.streams, sources_without_end(self._live)
+                streams, unknown = self._live.streams_by_id, sources_without_end(self._live)
                 if unknown:
                     raise UnknownEndError(", ".join(unknown))
-                planned = self._offsets(newest_planned(self._checkpoint, newest), len(streams))
-                goals = [goal_of(internals, source, offset) for source, offset in zip(streams, planned, strict=True)]
-            found = [goal for goal in goals if goal is not None]
+                planned = self._offsets(newest_planned(self._checkpoint, newest))
+                goals = {source: goal_of(internals, stream, planned.get(source)) for source, stream in streams.items()}
+            found = {source: goal for source, goal in goals.items() if goal is not None}
             if len(found) == len(goals):
                 return found
             self._pause()
@@ -73,13 +73,12 @@ class CatchUp:
 
     def _reached(self) -> bool:
         newest = self._checkpoint.newest_offsets  # listed before: under the lock a listing would hold the query up
-        committed = self._offsets(self._checkpoint.newest_commit, len(self._goals))
+        committed = self._offsets(self._checkpoint.newest_commit)
         with self._live.progress_lock(self._keep_waiting):
-            planned = self._offsets(newest_planned(self._checkpoint, newest), len(self._goals))
-            return all(goal.reached(*offsets) for goal, *offsets in zip(self._goals, planned, committed, strict=True))
+            planned = self._offsets(newest_planned(self._checkpoint, newest))
+            return all(goal.reached(planned.get(source), committed.get(source)) for source, goal in self._goals.items())
 
-    def _offsets(self, batch_id: int | None, sources: int) -> list[str | None]:
-        if batch_id is None:
-            return [None] * sources
-        found = self._checkpoint.offsets(batch_id).offsets
-        return [None if offset == "-" else offset for offset in found]
+    def _offsets(self, batch_id: int | None) -> dict[str, str]:
+        """Return what the offset log has of a batch; a source is not in it before it has read anything."""
+        found = {} if batch_id is None else self._checkpoint.offsets(batch_id).by_source
+        return {source: offset for source, offset in found.items() if offset != "-"}

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from spark_drain_agent.signal_handlers import raised_by_handler
+from spark_drain_agent.signal_handlers import may_be_raised_by_handler
 from spark_drain_agent.spark_internals.redaction import redacted
 
 __all__ = [
@@ -67,7 +67,7 @@ def interrupted(error: BaseException) -> bool:
     if threading.current_thread() is not threading.main_thread():
         return False  # Python runs handlers in the main thread only
     left_without_answer = isinstance(error, Py4JError) and not answered(error) and "Trace:" not in str(error)
-    return left_without_answer or raised_by_handler(error)
+    return left_without_answer or may_be_raised_by_handler(error)
 
 
 def class_of(error: BaseException) -> str:

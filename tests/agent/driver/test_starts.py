@@ -375,16 +375,19 @@ def test_a_drain_after_an_earlier_one(warm: Warm, tmp_path: Path, feed: Feed, mo
         assert ids_in(tmp_path / "out/only") == exactly(feed.ids)
 
 
+@pytest.mark.parametrize("asks", ["while it is held", "after it was let go"])
 @pytest.mark.parametrize("restarted", [True, False], ids=["goes on", "tidies up"])
-def test_a_drain_that_was_requested_while_an_earlier_one_held_the_application(
-    warm: Warm, tmp_path: Path, feed: Feed, restarted: bool
+def test_a_drain_that_is_requested_of_an_application_that_is_to_end(
+    warm: Warm, tmp_path: Path, feed: Feed, restarted: bool, asks: str
 ) -> None:
     """It is for the next version, however long this one takes to end."""
     start(warm.session, tmp_path, "only").processAllAvailable()
     with warm.requested() as earlier:
         warm.drains.reaches(earlier, "Drained")
-        asked = warm.drains.write()
+        asked = warm.drains.write() if asks == "while it is held" else ""
         warm.drains.clean_up()
+        eventually(lambda: warm.agent.gate.phase is Phase.OPEN, "the application to be let go")
+        asked = asked or warm.drains.write()
         if restarted:
             again = Started(lambda: start(warm.session, tmp_path, "only"))
             assert names(warm.drains.reaches(asked, "Drained")) == {"only"}
