@@ -104,9 +104,9 @@ def test_a_time_that_no_watermark_passes(name: str, last_time: str | None, appli
     last = case.files[-1][-1].id
 
     class Timed(Input):
-        def stream(self, watermark: str | None = "12 seconds") -> DataFrame:
+        def stream(self, watermark: str | None = "12 seconds", source: str | None = None) -> DataFrame:
             time = F.when(F.col("id") == last, F.lit(last_time).cast("timestamp")).otherwise(F.col("at"))
-            return super().stream(None).withColumn("at", time).withWatermark("at", str(watermark))
+            return super().stream(None, source).withColumn("at", time).withWatermark("at", str(watermark))
 
     events, clicks = Timed(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks")
     events.add(*case.files)

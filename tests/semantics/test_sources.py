@@ -77,12 +77,12 @@ def test_two_folders(application: Begin, spark: SparkSession, tmp_path: Path) ->
 def names_allowed(spark: SparkSession) -> Iterator[None]:
     """Let sources have names of the user's in the offset log (Spark 4.2)."""
     confs = {"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true", "spark.sql.streaming.offsetLog.formatVersion": "2"}
-    before = {name: spark.conf.get(name) for name in confs}
+    before = {name: str(spark.conf.get(name)) for name in confs}
     for name, value in confs.items():
         spark.conf.set(name, value)
     yield
     for name, value in before.items():
-        spark.conf.set(name, str(value))
+        spark.conf.set(name, value)
 
 
 @pytest.mark.usefixtures("names_allowed")

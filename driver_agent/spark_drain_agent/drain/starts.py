@@ -45,7 +45,7 @@ class Starts:
 
     def gone_on(self) -> bool:
         """Return whether the application has, or had, a query that neither a drain nor the application itself has ended."""
-        there = (item for item in self.known() if not self._host.held.ended(item))
+        there = (item for item in self._host.registry.all() if not self._host.held.ended(item))
         return any(item.standing() in (Standing.RUNS, Standing.FINISHED) for item in there)
 
     def let_restart(self) -> None:

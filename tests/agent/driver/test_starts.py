@@ -398,6 +398,20 @@ def test_a_drain_that_is_requested_of_an_application_that_is_to_end(
             assert warm.drains.show(asked)["state"] == "Acknowledged"
 
 
+def test_a_drain_of_an_application_that_goes_on_after_all_is_judged_by_all_its_queries(warm: Warm, tmp_path: Path, feed: Feed) -> None:
+    """The one that is named does not come back."""
+    for name in ("only", "other"):
+        start(warm.session, tmp_path, name).processAllAvailable()
+    with warm.requested() as earlier:
+        warm.drains.reaches(earlier, "Drained")
+        asked = warm.drains.write(queries="other", afterDrain="Keep")
+        warm.drains.clean_up()
+        eventually(lambda: "next version" in warm.drains.show(asked)["message"], "the drain to wait for the next version")
+        again = Started(lambda: start(warm.session, tmp_path, "only"))
+        assert warm.drains.reaches(asked, "Rejected")["reason"] == "UnknownQuery"
+        again.result()
+
+
 def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:
     began, linger = lingering(stopping)
     blocked, other = start(warm.session, tmp_path, "blocked", linger), start(warm.session, tmp_path, "other")
