@@ -128,7 +128,7 @@ def test_a_checkpoint_with_which_another_driver_has_gone_on_is_left_to_that(warm
     assert files_below(checkpoint) == before
     writer.start().awaitTermination()
     for _ in range(2):  # it is not taken for another run that this one has drained it
-        assert [query["name"] for query in warm.drain()["queries"]] == ["windows"]
+        assert [query["name"] for query in warm.drain(afterDrain="Keep")["queries"]] == ["windows"]
 
 
 def files_below(folder: Path) -> dict[Path, bytes]:
