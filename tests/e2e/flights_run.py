@@ -57,7 +57,14 @@ class Run:
 
 @contextmanager
 def run_of(
-    cluster: Cluster, logs: Path, *, idempotent: bool, idle: int = 0, max_offsets: int = 500, store: Store = SHARED_FOLDER
+    cluster: Cluster,
+    logs: Path,
+    *,
+    idempotent: bool,
+    idle: int = 0,
+    max_offsets: int = 250,
+    drain_after: int = DRAIN_AFTER,
+    store: Store = SHARED_FOLDER,
 ) -> Iterator[Run]:
     """Run version 1, with some executors too many, until it has read some of the flights; clear the namespace afterwards."""
     settings = Settings(
@@ -80,7 +87,7 @@ def run_of(
         eventually(lambda: len(running(feed, "executor")) == EXECUTORS, "both executors run", _START_SECONDS, every=0.5)
         job.start_producer()
         eventually(
-            lambda: sum(reached(feed.seen("v1")).values()) >= DRAIN_AFTER, f"v1 has read {DRAIN_AFTER} flights", _READ_SECONDS, every=0.5
+            lambda: sum(reached(feed.seen("v1")).values()) >= drain_after, f"v1 has read {drain_after} flights", _READ_SECONDS, every=0.5
         )
         run.pods = job.kubectl.get("pods", "--selector=spark-role")["items"]
         yield run

@@ -11,7 +11,7 @@ from demo import cluster as where
 from demo.cluster import Cluster
 from demo.job import began
 from demo.ledger import Ledger
-from tests.e2e.flights_run import FLIGHTS, REST, Run, drain, read_all, run_of
+from tests.e2e.flights_run import DRAIN_AFTER, FLIGHTS, REST, Run, drain, read_all, run_of
 from tests.support.gitops import ArgoApplication, Outcome, Repository
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 HOOK = {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
 SYNC_SECONDS = 300
 # Records per batch of version 1: small, so that it still reads when the sync, which looks at the whole namespace first, comes to the drain.
-SMALL = 100
+SMALL = 50
 
 
 @dataclass
@@ -39,7 +39,7 @@ def hook() -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def upgrade(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgrade]:
-    with run_of(cluster, tmp_path_factory.mktemp("logs"), idempotent=False, max_offsets=SMALL) as run:
+    with run_of(cluster, tmp_path_factory.mktemp("logs"), idempotent=False, max_offsets=SMALL, drain_after=DRAIN_AFTER // 2) as run:
         repository = Repository(tmp_path_factory.mktemp("git") / "repository")
         repository.commit("version 1", run.job.manifest("v1"), hook())
         revision = repository.commit("version 2", run.job.manifest("v2", max_offsets=REST), hook())
