@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import signal
+import traceback
 from collections.abc import Collection
 from types import CodeType, FrameType
 from typing import Any
@@ -19,32 +20,18 @@ _ALL = signal.valid_signals()
 
 def in_handler(frame: FrameType | None, numbers: Collection[int] = _ALL) -> bool:
     """Return whether a handler, called for one of some signals, or what it has called, is executed in a frame."""
-    while frame is not None:
-        if _handles(frame, numbers):
-            return True
-        frame = frame.f_back
-    return False
+    return frame is not None and any(_handles(each, numbers) for each, _ in traceback.walk_stack(frame))
 
 
 def raised_by_handler(error: BaseException | None, numbers: Collection[int] = _ALL) -> bool:
     """Return whether an exception has left a handler that was called for one of some signals."""
-    traceback = None if error is None else error.__traceback__
-    while traceback is not None:
-        if _handles(traceback.tb_frame, numbers):
-            return True
-        traceback = traceback.tb_next
-    return False
+    return error is not None and any(_handles(frame, numbers) for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
-def may_be_raised_by_handler(error: BaseException | None) -> bool:
+def may_be_raised_by_handler(error: BaseException) -> bool:
     """Return whether an exception has left a handler; one that has let its arguments go is known by its code, as long as it is set."""
     codes = {code for number in _ALL if (code := _code(signal.getsignal(number))) is not None}
-    traceback = None if error is None else error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code in codes:
-            return True
-        traceback = traceback.tb_next
-    return raised_by_handler(error)
+    return raised_by_handler(error) or any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _code(handler: Any) -> CodeType | None:

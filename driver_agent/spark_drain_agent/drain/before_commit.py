@@ -116,10 +116,11 @@ class BeforeCommit:
         self._reporter.change_surely(self._wait_for_reports, state=DrainState.ACKNOWLEDGED, reason="", message="")
         options = self._request.options()
         self._check_confs()
+        if self._for_next_version:
+            self._leave_to_next_version()
         caught_up = False
         while True:
             try:
-                self._leave_to_next_version()
                 with self._reporter.timed("plan"):
                     self._wait_until_in_place()
                     self._starts.let_restart()
@@ -148,12 +149,12 @@ class BeforeCommit:
 
     def _leave_to_next_version(self) -> None:
         """Wait for the application's end where nothing runs but what an earlier drain has ended, or until it goes on after all."""
-        if self._for_next_version and not self._starts.gone_on():
-            self._reporter.change(message=_NEXT_VERSION)
-            while not self._starts.gone_on():
-                self._pause()
-            self._reporter.change(message="")
-        self._for_next_version = False
+        if self._starts.gone_on():
+            return
+        self._reporter.change(message=_NEXT_VERSION)
+        while not self._starts.gone_on():
+            self._pause()
+        self._reporter.change(message="")
 
     def _wait_until_in_place(self) -> None:
         gate, registry = self._host.gate, self._host.registry

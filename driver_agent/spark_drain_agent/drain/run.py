@@ -50,8 +50,9 @@ class Drain:
         self._reporter = Reporter(host.channel, host.identity, self.drain_id, decision.report)
         forward = decision.assignment is Assignment.FORWARD
         self._inherited = InheritedDrain(host, self.request, self._reporter, decision.report) if forward else None
-        fresh = BeforeCommit(host, self.request, self._reporter, self.concerns, for_next_version=for_next_version)
-        self._before = None if forward else fresh
+        self._before = (
+            None if forward else BeforeCommit(host, self.request, self._reporter, self.concerns, for_next_version=for_next_version)
+        )
         self._names = _names(decision.notification)
         self._committed: Committed | None = None
         self._executors: ExecutorSummary | None = None

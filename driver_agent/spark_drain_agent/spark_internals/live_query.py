@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, chain_of
 from spark_drain_agent.spark_internals.live_tables import LiveSink, describe_sink, source_name
 from spark_drain_agent.spark_internals.reflection import private_field
-from spark_drain_agent.spark_internals.trees import items, top_down
+from spark_drain_agent.spark_internals.trees import items, pairs, top_down
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -123,14 +123,13 @@ class LiveQuery:
     @property
     def streams(self) -> list[Any]:
         """The sources, in the order of the plan; empty before the first one."""
-        found = self._execution.sources()
-        return [found.apply(index) for index in range(found.size())]
+        return [*items(self._execution.sources())]
 
     @property
     def streams_by_id(self) -> dict[str, Any]:
         """The sources by what the offset log calls them: their names, or else their numbers in the order of the plan."""
         try:
-            found = {str(pair._1()): pair._2() for pair in items(self._execution.sourceIdMap().toSeq())}
+            found = dict(pairs(self._execution.sourceIdMap()))
         except JavaError:  # before Spark 4.2 none has a name
             found = {}
         named = not all(source.isdigit() for source in found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spark_drain_agent.spark_internals.trees import bottom_up, items
+from spark_drain_agent.spark_internals.trees import bottom_up, items, pairs
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -37,9 +37,7 @@ def read_in(internals: SparkInternals, plan: Any, session: Any) -> Any:
 
 
 def _has_log(leaf: Any) -> bool:
-    return str(leaf.nodeName()) == "StreamingRelation" and any(
-        str(name).lower() in _OPTIONS for name in items(leaf.dataSource().options().keySet().toSeq())
-    )
+    return str(leaf.nodeName()) == "StreamingRelation" and any(name.lower() in _OPTIONS for name, _ in pairs(leaf.dataSource().options()))
 
 
 def _copy(case_class: Any, first: Any) -> Any:

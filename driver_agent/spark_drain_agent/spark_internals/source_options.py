@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_drain_agent.spark_internals.redaction import redacted_place
 from spark_drain_agent.spark_internals.run_texts import is_secret, without_fetch_ids
+from spark_drain_agent.spark_internals.trees import pairs
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
@@ -24,7 +25,7 @@ def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]
     """Yield the schema, the options and the paths of a relation that is a leaf of a plan, by its node's name."""
     if name == "StreamingRelation":
         source = leaf.dataSource()
-        yield f"{source.className()} {source.userSpecifiedSchema().toString()} {counted_options(_pairs(source.options()))}"
+        yield f"{source.className()} {source.userSpecifiedSchema().toString()} {counted_options(pairs(source.options()))}"
     elif name == "StreamingRelationV2":
         yield counted_options(_entries(leaf.extraOptions()))
     elif name == "DataSourceV2Relation":
@@ -33,12 +34,7 @@ def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]
         relation = leaf.relation()
         folder = internals.jvm.java.lang.System.getProperty("user.dir")
         paths = str(relation.location().rootPaths().mkString("\n")).replace(f"file:{folder}/", "")
-        yield f"{without_fetch_ids(paths)!r} {counted_options(_pairs(relation.options()))}"
-
-
-def _pairs(options: Any) -> Iterator[tuple[str, str]]:
-    sequence = options.toSeq()
-    return ((str(pair._1()), str(pair._2())) for pair in (sequence.apply(index) for index in range(sequence.size())))
+        yield f"{without_fetch_ids(paths)!r} {counted_options(pairs(relation.options()))}"
 
 
 def _entries(options: Any) -> Iterator[tuple[str, str]]:

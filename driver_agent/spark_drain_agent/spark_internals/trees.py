@@ -1,4 +1,4 @@
-"""Sequences and trees of Catalyst, which may be as deep as a program makes them."""
+"""Sequences, maps and trees of Catalyst, which may be as deep as a program makes them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-__all__ = ["bottom_up", "items", "top_down"]
+__all__ = ["bottom_up", "items", "pairs", "top_down"]
 
 
 def items(sequence: Any) -> Iterator[Any]:
     """Yield the elements of a Scala sequence."""
     return (sequence.apply(index) for index in range(sequence.size()))
+
+
+def pairs(found: Any) -> Iterator[tuple[str, Any]]:
+    """Yield key and value of each entry of a Scala map whose keys are texts."""
+    return ((str(pair._1()), pair._2()) for pair in items(found.toSeq()))
 
 
 def top_down(plan: Any) -> Iterator[Any]:

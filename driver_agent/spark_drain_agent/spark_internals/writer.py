@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_drain_agent.spark_internals.trees import pairs
+
 __all__ = ["CapturedWriter"]
 
 
@@ -69,8 +71,7 @@ class CapturedWriter:
     @property
     def options(self) -> Iterator[tuple[str, str]]:
         """Name and value of each writer option."""
-        found = self.fields["extraOptions"].toSeq()
-        return ((str(pair._1()), str(pair._2())) for pair in (found.apply(index) for index in range(found.size())))
+        return pairs(self.fields["extraOptions"])
 
     def option(self, name: str) -> str | None:
         """Return a writer option, case-insensitively."""
