@@ -15,7 +15,7 @@ from devcluster.api import RunningControlPlane, control_plane
 from tests.operator.process import OperatorProcess, without_proxy
 from tests.operator.scripted_agent import ScriptedAgent
 from tests.operator.scripted_kubeflow import ScriptedApplication
-from tests.support.apiserver import DRAINS, ApiServer, drain_body, new_namespaces, served
+from tests.support.apiserver import DRAINS, ApiServer, drain_body, new_namespaces, running, served
 from tests.support.waiting import eventually
 
 
@@ -181,6 +181,13 @@ def one_operator(api_server: ApiServer, folder: Path, namespaces: int) -> Iterat
         operator.hurry().start()
         yield Shared(operator, names)
         assert operator.stop() == 0, operator.log()[-4000:]
+
+
+@pytest.fixture(scope="package")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """Run one that ends with these tests, and not with whatever their worker goes on with."""
+    with running(tmp_path_factory.mktemp("kubectl")) as server:
+        yield server
 
 
 @pytest.fixture(scope="package")

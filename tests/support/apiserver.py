@@ -59,6 +59,13 @@ def spark_application_definition() -> Path:
 
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with running(tmp_path_factory.mktemp("kubectl")) as server:
+        yield server
+
+
+@contextmanager
+def running(cache: Path) -> Iterator[ApiServer]:
+    """Run an API server, or take the given one, that knows the operator's kinds; ``cache`` is kubectl's folder."""
     with ExitStack() as stack:
         given = os.environ.get(KUBECONFIG)
         if given:
@@ -68,7 +75,7 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         else:
             plane = stack.enter_context(control_plane())
             kubeconfig, kubectl = plane.kubeconfig, str(plane.kubectl)
-        yield stack.enter_context(served(kubeconfig, kubectl, tmp_path_factory.mktemp("kubectl")))
+        yield stack.enter_context(served(kubeconfig, kubectl, cache))
 
 
 @contextmanager
