@@ -110,7 +110,10 @@ class HeldQuery(StreamingQuery):
     @property
     def waits(self) -> bool:
         """Whether the drain has not let the driver go, and the driver does not end."""
-        return self._gate.phase is Phase.HELD and not self._over(self._stopped)
+        return self._waits(self._stopped)
+
+    def _waits(self, stopped: bool) -> bool:
+        return self._gate.phase is Phase.HELD and not self._over(stopped)
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
         """Wait until the drain lets the driver go; without a limit only where the drain does not wait for the caller."""
@@ -119,9 +122,9 @@ class HeldQuery(StreamingQuery):
         ended = self._wait(timeout)
         return None if timeout is None else ended
 
-    def _wait(self, timeout: float | None = None) -> bool:
+    def _wait(self, timeout: float | None = None, *, for_its_end: bool = True) -> bool:
         give_up = None if timeout is None else monotonic() + timeout
-        while self.waits:
+        while self._waits(self._stopped or not for_its_end):
             self._refuse_endless_polling()
             left = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - monotonic())
             if left <= 0:
@@ -149,9 +152,9 @@ class HeldQuery(StreamingQuery):
         self._refuse_endless_polling()
 
     def processAllAvailable(self) -> None:  # noqa: N802  # pyspark's name
-        """Wait until the drain lets the driver go; only where the drain does not wait for the caller."""
+        """Wait until the drain lets the driver go, or it ends; only where the drain does not wait for the caller."""
         self._refuse_endless_wait()
-        self._wait()
+        self._wait(for_its_end=False)
 
     def _refuse_endless_polling(self) -> None:
         if not _drain_waits_for_caller():

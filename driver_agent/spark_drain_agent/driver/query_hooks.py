@@ -185,9 +185,12 @@ def _hook_wait_for_data(asked: Current) -> None:
 
 
 def _processed(agent: Agent, query: StreamingQuery, process: Callable[[], None]) -> bool:
-    """Return whether everything was processed: a query whose sources a drain has frozen says so too soon."""
+    """Return whether everything was processed: a query whose sources a drain has frozen says so too soon.
+
+    The next version reads what comes after a drain, so a program that was told to end has nothing to wait for.
+    """
     if agent.held.was_drained(query):
-        if agent.held.shields(query):
+        if agent.held.shields(query) and not agent.told_to_end:
             return False
         _raise(agent.held.failure(query))
         return True
@@ -198,7 +201,7 @@ def _processed(agent: Agent, query: StreamingQuery, process: Callable[[], None])
         if answered(error) and agent.held.was_drained(query):
             return False  # its flush failed, and the drain makes that good
         raise
-    return agent.gate.turns == turns and not agent.held.freezes(query)
+    return agent.told_to_end or (agent.gate.turns == turns and not agent.held.freezes(query))
 
 
 def _hook_query(asked: Current) -> None:

@@ -238,8 +238,8 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
     if facts.trigger == "ContinuousTrigger":
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"{facts.label} has a ContinuousTrigger, which has no batches: restart it with another trigger on the same checkpoint, which "
-            "can be drained, or stop the application directly",
+            f"{facts.label} has a ContinuousTrigger, which has no batches: stop the application directly; only with another trigger and "
+            "a new checkpoint it can be drained, since Spark starts no other trigger on a continuous query's checkpoint",
         )
     if facts.trigger == REAL_TIME_TRIGGER and facts.operators:
         raise PlanRejectedError(
@@ -251,8 +251,9 @@ def _check_shape(options: DrainOptions, facts: QueryFacts, bounded: bool) -> Non
     if facts.async_progress:
         raise PlanRejectedError(
             reasons.UNSUPPORTED_QUERY,
-            f"{facts.label} tracks its progress asynchronously, so its log may lag behind what it has written: set the query's option "
-            "asyncProgressTrackingEnabled to 'false' to drain it",
+            f"{facts.label} tracks its progress asynchronously, so its log may lag behind what it has written: to drain it, start it with "
+            "its option asyncProgressTrackingCheckpointIntervalMs set to '0', and after two batches at least start it again with "
+            "asyncProgressTrackingEnabled set to 'false'",
         )
     if options.mode != "Stop" and unflushable:
         next_sink = "" if facts.output_mode == "Complete" else f", and another sink in the next version{_NO_FILES}"

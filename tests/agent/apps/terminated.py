@@ -41,6 +41,7 @@ if how == "stops":
     signal.signal(signal.SIGTERM, stop)
 if how == "waits for it":
     signal.sigwait({signal.SIGTERM})
+    query.processAllAvailable()
     query.stop()
     query.awaitTermination()
     spark.stop()

@@ -50,6 +50,12 @@ def test_waiting_for_it_ends_with_the_drain(gate: Gate) -> None:
     assert query.awaitTermination(1) is True
 
 
+def test_nothing_is_available_to_a_program_that_was_told_to_end(gate: Gate) -> None:
+    query = HeldQuery("orders", gate, lambda stopped: stopped)
+    query.processAllAvailable()
+    assert query.isActive, "the program has not stopped it"
+
+
 @pytest.mark.parametrize("wait", ["awaitTermination", "processAllAvailable"])
 def test_it_fails_with_the_drain(gate: Gate, wait: str) -> None:
     query = HeldQuery("orders", gate, never, failure=GivenUp("the flush keeps failing", ValueError("sink is broken")).exception)
