@@ -28,6 +28,7 @@ from spark_drain_agent.durations import LEASE
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words, is_denied
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.start_waits import pause
 
 __all__ = ["LEASE_FILES", "Lease", "acquire_lease", "obstacle_to_leasing"]
 
@@ -315,7 +316,7 @@ def _wait_until_void(files: CheckpointFiles, found: _Found, tell: Callable[[str]
     LOG.info("%s", waits)
     tell(waits)
     while monotonic() < until:
-        time.sleep(min(found.seconds / _HEARTBEATS / 2, _LONGEST_LOOK_SECONDS))
+        pause(min(found.seconds / _HEARTBEATS / 2, _LONGEST_LOOK_SECONDS))
         now = _read(files)
         if now is None:
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,6 +21,7 @@ from spark_drain_agent.clock import utc_now
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.flush_launch import application
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.start_waits import pause
 
 __all__ = ["end_interrupted_drain", "report_ended"]
 
@@ -97,4 +97,4 @@ def _leased(tracked: TrackedQuery) -> Lease:
             return acquire_lease(tracked.checkpoint_files(), tracked.internals)
         except CheckpointLeasedError as error:
             LOG.warning("%s waits: %s", tracked.label, error)
-            time.sleep(_RETRY_SECONDS)
+            pause(_RETRY_SECONDS)

@@ -21,7 +21,7 @@ from spark_drain_agent.drain.recovery import end_interrupted_drain, report_ended
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.held_queries import HeldQueries
 from spark_drain_agent.driver.recoveries import Recoveries
-from spark_drain_agent.driver.signals import ends_for_a_signal, told_to_end
+from spark_drain_agent.driver.signals import ends_for_a_signal, has_come_since, told_to_end
 from spark_drain_agent.driver.watch import Watch
 from spark_drain_agent.durations import DURATIONS
 from spark_drain_agent.gate import Gate, Phase
@@ -34,6 +34,7 @@ from spark_drain_agent.queries.unasked_starts import QueryStart, UnaskedStarts
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words, interrupted
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
+from spark_drain_agent.start_waits import StartGivenUpError, given_up_when, pause
 from spark_drain_agent.user_code.batch_marks import marked, marks_of_start
 
 __all__ = ["LET_DECIDE_SECONDS", "Agent"]
@@ -199,9 +200,14 @@ class Agent:
         if self.gate.phase is Phase.DECIDING and not in_callback() and not self.registry.was_stopped(tracked.location):
             # Only so that a loop that starts query after query lets a drain decide in between; nothing depends on it.
             self.gate.wait_for_decision(tracked, LET_DECIDE_SECONDS)
-        unasked = not self._looked
+        unasked, begun = not self._looked, monotonic()
         with self.gate.starting(tracked, again=self.registry.knows(tracked)) as free:
-            if free and not self._becomes_part_of_a_drain(tracked):
+            try:
+                with given_up_when(lambda: has_come_since(begun)):
+                    waits = not free or self._becomes_part_of_a_drain(tracked)
+            except StartGivenUpError:
+                return self.held.given_up_start(tracked)
+            if not waits:
                 with marked(internals.context, marks_of_start(tracked.generation())):
                     query = self._start(tracked, start_now, QueryStart.of(tracked) if unasked else None)
                 self.held.forget_stand_ins()
@@ -288,7 +294,7 @@ class Agent:
                     journal.drain_id,
                     error,
                 )
-                time.sleep(_RETRY_SECONDS)
+                pause(_RETRY_SECONDS)
 
     def hold_exit(self, *, failed: bool = False, for_good: bool = True) -> None:
         """Wait at the end of the user's program while a drain needs the driver.

@@ -161,12 +161,20 @@ class HeldQueries:
             return self._over(stopped) or (made.awaited_by_flush and drain is not None and drain.abandoned)
 
         made = HeldQuery(tracked.captured.query_name, self._host.gate, over, same or "", failure)
-        with self._lock:
-            self._stand_ins[made.id] = (tracked, made)
         LOG.warning(
             "%s is kept from starting until the drain's request is removed; it ends then, and has to be started again", tracked.label
         )
-        return made
+        return self._known(tracked, made)
+
+    def given_up_start(self, tracked: TrackedQuery) -> HeldQuery:
+        """Return what ``start()`` returns where a signal has told the program to end while it waited: a query that has ended."""
+        LOG.warning("%s was not started: a signal came while its start waited", tracked.label)
+        return self._known(tracked, HeldQuery(tracked.captured.query_name, self._host.gate, lambda _: True))
+
+    def _known(self, tracked: TrackedQuery, stand_in: HeldQuery) -> HeldQuery:
+        with self._lock:
+            self._stand_ins[stand_in.id] = (tracked, stand_in)
+        return stand_in
 
     def _known_stand_ins(self) -> list[tuple[TrackedQuery, HeldQuery]]:
         with self._lock:

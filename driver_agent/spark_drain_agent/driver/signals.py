@@ -18,7 +18,7 @@ from typing import Any
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.signal_handlers import in_handler, raised_by_handler
 
-__all__ = ["ends_for_a_signal", "take_note_of_signals", "told_to_end"]
+__all__ = ["ends_for_a_signal", "has_come_since", "take_note_of_signals", "told_to_end"]
 
 _CLEANING_UP_SECONDS = 60.0
 _ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -96,6 +96,11 @@ def told_to_end(since: float) -> bool:
     may still be cleaning up.
     """
     return signal.SIGTERM in _arrived or _arrived.get(signal.SIGINT, -math.inf) > since - _CLEANING_UP_SECONDS
+
+
+def has_come_since(begun: float) -> bool:
+    """Return whether SIGTERM or SIGINT has come since a time of the monotonic clock."""
+    return any(at >= begun for at in _arrived.values())
 
 
 def ends_for_a_signal() -> bool:

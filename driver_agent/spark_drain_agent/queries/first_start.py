@@ -38,6 +38,7 @@ from spark_drain_agent.spark_internals.state_stores import (
     pinned_confs,
     planned_stores,
 )
+from spark_drain_agent.start_waits import pause
 
 __all__ = ["prepare_first_start"]
 
@@ -215,10 +216,14 @@ def _let_uploads_end(tracked: TrackedQuery, files: CheckpointFiles, ended: float
     wait = max(0.0, ended + late + _TICK_SECONDS - monotonic()) if late else 0.0
     if wait:
         LOG.info("%s waits %.0f s, until Spark's maintenance has uploaded the last state of the drained query", tracked.label, wait)
-        time.sleep(wait)
+    over = monotonic() + wait
+    while monotonic() < over:
+        pause(min(_LOOK_SECONDS, over - monotonic()))
+        if tracked.internals.stopped:
+            raise EmptyStateError(f"Spark was stopped while it waited {wait:.0f} s to start {tracked.label}; nothing was touched")
     give_up, known = monotonic() + _UPLOADS_SECONDS + late, files.below("state")
     while monotonic() < give_up:
-        time.sleep(_QUIET_SECONDS)
+        pause(_QUIET_SECONDS)
         found = files.below("state")
         if found == known:
             return

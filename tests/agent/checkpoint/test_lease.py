@@ -18,6 +18,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointLeased
 from spark_drain_agent.checkpoint.lease import LEASE_FILES, acquire_lease
 from spark_drain_agent.durations import LEASE
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.start_waits import StartGivenUpError, given_up_when
 
 from tests.agent.folder import Folder, files_in
 from tests.support.lease_race import Run
@@ -146,6 +147,14 @@ def test_ones_own_is_taken_at_once(tmp_path: Path) -> None:
     begun = time.monotonic()
     acquire_lease(files_in(tmp_path), run("one")).release()
     assert time.monotonic() - begun < SECONDS
+
+
+def test_a_start_that_is_given_up_waits_for_no_lease(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    files.write(LEASE_FILES[0], json.dumps({"run": "other", "seconds": SECONDS}))
+    with pytest.raises(StartGivenUpError), given_up_when(lambda: True):
+        acquire_lease(files, run("one"))
+    assert "other" in (files.read(LEASE_FILES[0]) or ""), "the other run may be alive"
 
 
 def test_a_damaged_lease_is_waited_for_like_any_other(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.queries.unasked_starts import QueryStart
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.start_waits import StartGivenUpError, given_up_when
 from spark_drain_store import DrainNotification, DrainOptions, DrainReport, DrainState, ExecutorException, ExecutorState, QueryReport
 
 from tests.agent.checkpoint.test_steps import JOURNAL
@@ -533,6 +534,14 @@ def test_a_journalled_drain_is_adopted_even_if_the_store_comes_and_goes(world: W
     world.channel.requests.write({"u": None})
     world.agent.consider(world.channel.requests.read())
     soon(lambda: world.agent.gate.phase is Phase.OPEN)
+
+
+def test_a_start_that_is_given_up_does_not_wait_for_the_store(world: World) -> None:
+    world.ask(replace(ASKED, run_id="run-1"))
+    world.reports.away = True
+    with pytest.raises(StartGivenUpError), given_up_when(lambda: True):
+        world.agent._adopt(replace(JOURNAL, drain_id="u"))
+    assert world.agent.gate.phase is Phase.OPEN
 
 
 def test_a_journal_without_a_notification_is_not_adopted(world: World) -> None:

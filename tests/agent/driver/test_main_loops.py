@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 import uuid
@@ -13,6 +15,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError
+from spark_drain_agent.clock import monotonic
+from spark_drain_agent.driver import signals
 from spark_drain_agent.gate import Phase
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 
@@ -202,6 +207,52 @@ def test_another_session_waits_for_the_state_of_the_drained_one(warm: Warm, tmp_
             warm.session.stop()
             warm.again()
     assert ids_in(out) == exactly(feed.ids)
+
+
+@pytest.fixture
+def drained(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Feed:
+    """Drain a query whose next start waits for uploads that may take a minute; returns its input, with records that it has not read."""
+    feed = Feed(tmp_path / "input")
+    feed.add(2)
+    start(warm, tmp_path).processAllAvailable()
+    warm.drain(afterDrain="Keep")
+    feed.add(2)
+    monkeypatch.setattr("spark_drain_agent.queries.first_start.late_snapshots_seconds", lambda _: 60.0)
+    return feed
+
+
+def test_a_signal_ends_a_start_that_waits(warm: Warm, tmp_path: Path, drained: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handler only sets a flag, at which the program looks when its query is started."""
+    monkeypatch.setattr(signals, "_arrived", {signal.SIGTERM: monotonic()})
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    begun = time.monotonic()
+    try:
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        query = start(warm, tmp_path)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert 0.9 < time.monotonic() - begun < 20
+    assert not query.isActive
+    query.processAllAvailable()
+    assert query.awaitTermination() is None
+    assert query.exception() is None
+    assert warm.session.streams.awaitAnyTermination(1) is True
+    monkeypatch.undo()
+    start(warm, tmp_path).processAllAvailable()
+    warm.drain()
+    assert ids_in(tmp_path / "out/looped") == exactly(drained.ids)
+
+
+@pytest.mark.usefixtures("drained")
+def test_the_end_of_spark_ends_a_start_that_waits(warm: Warm, tmp_path: Path) -> None:
+    try:
+        threading.Timer(1.0, warm.session.stop).start()
+        begun = time.monotonic()
+        with pytest.raises(EmptyStateError, match="Spark was stopped while it waited"):
+            start(warm, tmp_path)
+        assert time.monotonic() - begun < 20
+    finally:
+        warm.again()
 
 
 def test_requested_between_two_sessions(warm: Warm, tmp_path: Path) -> None:

@@ -274,7 +274,12 @@ def test_a_join_of_streams_is_warned_of_pairs_across_the_cut() -> None:
         (DrainOptions(), replace(FACTS, checkpoint_location=None, sink="memory"), "UnsupportedQuery", "set one, or stop the application"),
         (DrainOptions(), replace(FACTS, trigger="ContinuousTrigger"), "UnsupportedQuery", "another trigger and a new checkpoint"),
         (DrainOptions(mode="Stop"), replace(FACTS, trigger="RealTimeTrigger"), "UnsupportedQuery", "restart it with another trigger"),
-        (DrainOptions(), replace(FACTS, async_progress=True), "UnsupportedQuery", "asyncProgressTrackingCheckpointIntervalMs set to '0', and after two batches"),
+        (
+            DrainOptions(),
+            replace(FACTS, async_progress=True),
+            "UnsupportedQuery",
+            "asyncProgressTrackingCheckpointIntervalMs set to '0', and after two batches",
+        ),
         (
             DrainOptions(),
             replace(FACTS, sink="memory"),

@@ -1,0 +1,47 @@
+"""How a start of the application's waits: until a signal tells the program to end, at most."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from spark_drain_agent.clock import monotonic
+
+__all__ = ["StartGivenUpError", "given_up_when", "pause"]
+
+_LOOK_SECONDS = 0.5
+_thread = threading.local()
+
+
+class StartGivenUpError(BaseException):
+    """The program was told to end while a start waited; nobody but the start itself is to handle it."""
+
+
+@contextmanager
+def given_up_when(told: Callable[[], bool]) -> Iterator[None]:
+    """Let the pauses of this thread within this block end as soon as something is so."""
+    _thread.told = told
+    try:
+        yield
+    finally:
+        _thread.told = None
+
+
+def pause(seconds: float) -> None:
+    """Wait so long.
+
+    Raises
+    ------
+    StartGivenUpError
+        The calling thread is in a start that is given up.
+    """
+    told, until = getattr(_thread, "told", None), monotonic() + seconds
+    while True:
+        if told is not None and told():
+            raise StartGivenUpError
+        left = until - monotonic()
+        if left <= 0:
+            return
+        time.sleep(left if told is None else min(left, _LOOK_SECONDS))
