@@ -245,13 +245,15 @@ def test_a_signal_ends_a_start_that_waits(warm: Warm, tmp_path: Path, drained: F
 
 @pytest.mark.usefixtures("drained")
 def test_the_end_of_spark_ends_a_start_that_waits(warm: Warm, tmp_path: Path) -> None:
+    end = threading.Timer(1.0, warm.session.stop)
+    end.start()
     try:
-        threading.Timer(1.0, warm.session.stop).start()
         begun = time.monotonic()
         with pytest.raises(EmptyStateError, match="Spark was stopped while it waited"):
             start(warm, tmp_path)
         assert time.monotonic() - begun < 20
     finally:
+        end.join()
         warm.again()
 
 
