@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 from spark_drain_store import DrainState, QueryReport
 
 from tests.semantics.operator_table import CLICKS, FIRST, SECOND
@@ -73,8 +75,8 @@ def test_two_folders(application: Begin, spark: SparkSession, tmp_path: Path) ->
     assert sink.ids == ids(FIRST, SECOND, THIRD, *CLICKS)
 
 
-@pytest.fixture
-def names_allowed(spark: SparkSession) -> Iterator[None]:
+@contextmanager
+def naming(spark: SparkSession) -> Iterator[None]:
     """Let sources have names of the user's in the offset log (Spark 4.2)."""
     confs = {"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true", "spark.sql.streaming.offsetLog.formatVersion": "2"}
     before = {name: str(spark.conf.get(name)) for name in confs}
@@ -83,6 +85,12 @@ def names_allowed(spark: SparkSession) -> Iterator[None]:
     yield
     for name, value in before.items():
         spark.conf.set(name, value)
+
+
+@pytest.fixture
+def names_allowed(spark: SparkSession) -> Iterator[None]:
+    with naming(spark):
+        yield
 
 
 @pytest.mark.usefixtures("names_allowed")
@@ -115,6 +123,23 @@ def test_two_folders_with_names(application: Begin, spark: SparkSession, tmp_pat
     assert offsets == {"an_event": 1, "click": 0}
     again.close()
     assert sink.ids == (ids(FIRST, SECOND, CLICKS[0]) if mode == "Drain" else ids(FIRST, SECOND))
+
+
+def test_a_version_that_gives_names_to_folders_is_refused(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark looks for what it has read of a folder under the name, and would read all of it anew, or none of what came since."""
+    events, clicks, sink = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks"), Batches()
+    events.add(FIRST, SECOND)
+    clicks.add(CLICKS[0])
+    drained(application, counted(events.stream().unionByName(clicks.stream())), sink, read_all)
+    events.add(THIRD)
+    with naming(spark):
+        app = application()
+        named = events.stream(source="an_event").unionByName(clicks.stream(source="click"))
+        with pytest.raises(EmptyStateError, match="gives its sources names: an_event, click; leave them out, or"):
+            app.start(counted(named), sink)
+        app.close()
+    drained(application, counted(events.stream().unionByName(clicks.stream()), size=25), sink, read_all)
+    assert sink.ids == ids(FIRST, SECOND, THIRD, CLICKS[0])
 
 
 @pytest.mark.usefixtures("names_allowed")

@@ -49,6 +49,8 @@ _PLACES = ("topic", "database", "keyspace", "dbtable", "table", "collection", "i
 _WITHOUT_IDS = "kafka"
 """The sink that takes a batch again when it is repeated."""
 _FOLDER = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+_OF_FOLDERS = '"logOffset"'
+"""In the offsets of Spark's file source (`FileStreamSourceOffset`)."""
 _MERGED_EVERY = "spark.sql.streaming.fileSink.log.compactInterval"
 _QUIET_SECONDS = 0.5
 _LOOK_SECONDS = 0.5
@@ -106,6 +108,7 @@ def _prepare_next(tracked: TrackedQuery, files: CheckpointFiles, journal: Journa
     first, folder = journal.flush_batch_id + 1, tracked.next_sink_folder()
     sink = _sink(tracked, folder)
     try:
+        _check_names(tracked, files)
         if files.is_file(f"offsets/{first}"):
             refuse_taken_elsewhere(files, journal, first, sink, partial(_has_taken, files, sink))
         else:
@@ -186,6 +189,7 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
     taken = partial(_has_taken, files, sink)
     version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, sink, taken, same)
     try:
+        _check_names(tracked, files)
         _prepare_sink_log(tracked, files, folder, first)
         begin_generation(files, journal, version)
     except (EmptyStateError, SinkLogError, UnsupportedSparkError) as error:
@@ -194,6 +198,19 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
             f"{tracked.label} cannot begin with batch {journal.first_batch_id} and an empty state, as drain {journal.drain_id} left it: "
             f"{error}{word if interrupted and isinstance(error, OtherVersionError) else ''}"
         ) from error
+
+
+def _check_names(tracked: TrackedQuery, files: CheckpointFiles) -> None:
+    """Refuse names for folders that the checkpoint has by number: Spark has kept under the number what it has read of them."""
+    checkpoint = Checkpoint(files)
+    newest = checkpoint.newest_commit
+    if newest is None or (entry := checkpoint.offsets(newest)).named or not any(_OF_FOLDERS in offset for offset in entry.offsets):
+        return
+    if names := tracked.internals.source_names(tracked.captured):
+        raise EmptyStateError(
+            f"the version that was drained has read folders by sources without names, and this one gives its sources names: "
+            f"{', '.join(names)}; leave them out, or start it on a new checkpoint"
+        )
 
 
 def _has_taken(files: CheckpointFiles, own: str, sink: str, batch_id: int) -> bool | None:

@@ -30,6 +30,7 @@ from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
+from spark_drain_agent.spark_internals.source_options import names_given
 from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -360,6 +361,10 @@ class SparkInternals:
     def watermarks(self, captured: CapturedWriter) -> tuple[str, ...]:
         """Return what `watermarks_of` says of the plan, equal for equal plans of two runs."""
         return tuple(f"{captured.confs} {text}" for text in watermarks_of(self, captured.dataset.queryExecution().analyzed()))
+
+    def source_names(self, captured: CapturedWriter) -> list[str]:
+        """Return the names that the application has given the query's sources."""
+        return names_given(captured.dataset.queryExecution().analyzed())
 
     # -- running queries -----------------------------------------------------------------------------------------------------------
 

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from spark_drain_agent.spark_internals.errors import JavaError, interrupted
 from spark_drain_agent.spark_internals.redaction import redacted_place
 from spark_drain_agent.spark_internals.run_texts import is_secret, without_fetch_ids
-from spark_drain_agent.spark_internals.trees import pairs
+from spark_drain_agent.spark_internals.trees import items, pairs
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["counted_options", "options_of"]
+__all__ = ["counted_options", "names_given", "options_of"]
 
 _OF_ONE_RUN = re.compile(
     r"(?i)starting.*|(max|min)\w*PerTrigger|minPartitions|kafka\.(group|client)\.id|groupIdPrefix|checkpointLocation|queryName"
@@ -35,6 +36,18 @@ def options_of(internals: SparkInternals, name: str, leaf: Any) -> Iterator[str]
         folder = internals.jvm.java.lang.System.getProperty("user.dir")
         paths = str(relation.location().rootPaths().mkString("\n")).replace(f"file:{folder}/", "")
         yield f"{without_fetch_ids(paths)!r} {counted_options(pairs(relation.options()))}"
+
+
+def names_given(plan: Any) -> list[str]:
+    """Return the names that the application has given the sources of a plan that are of the older kind, as Spark's for files is."""
+    leaves = [leaf for leaf in items(plan.collectLeaves()) if str(leaf.nodeName()) == "StreamingRelation"]
+    try:
+        found = [leaf.sourceIdentifyingName().nameOpt() for leaf in leaves]
+    except JavaError as error:  # before Spark 4.2
+        if interrupted(error):
+            raise
+        return []
+    return [str(name.get()) for name in found if name.isDefined()]
 
 
 def _entries(options: Any) -> Iterator[tuple[str, str]]:
