@@ -39,9 +39,9 @@ def pause(seconds: float) -> None:
     """
     told, until = getattr(_thread, "told", None), monotonic() + seconds
     while True:
-        if told is not None and told():
-            raise StartGivenUpError
         left = until - monotonic()
         if left <= 0:
             return
-        time.sleep(left if told is None else min(left, _LOOK_SECONDS))
+        time.sleep(left if told is None else min(left, _LOOK_SECONDS))  # also before the first look: a loop may start it again at once
+        if told is not None and told():
+            raise StartGivenUpError

@@ -49,10 +49,11 @@ def test_permissions_follow_the_umask(tmp_path: Path) -> None:
     """The other side may be another user of the same group."""
     before = os.umask(0o002)
     try:
-        FileStore(tmp_path).write({"a": "1"})
+        FileStore(tmp_path / "requests").write({"a": "1"})
     finally:
         os.umask(before)
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o664
+    modes = {name: (tmp_path / "requests" / name).stat().st_mode & 0o777 for name in (".", ".lock", "a")}
+    assert modes == {".": 0o775, ".lock": 0o664, "a": 0o664}
 
 
 def test_a_lock_that_is_never_released_is_waited_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

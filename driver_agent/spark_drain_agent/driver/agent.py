@@ -21,7 +21,7 @@ from spark_drain_agent.drain.recovery import end_interrupted_drain, report_ended
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.held_queries import HeldQueries
 from spark_drain_agent.driver.recoveries import Recoveries
-from spark_drain_agent.driver.signals import ends_for_a_signal, has_come_since, told_to_end
+from spark_drain_agent.driver.signals import ends_for_a_signal, gives_up_start, told_to_end
 from spark_drain_agent.driver.watch import Watch
 from spark_drain_agent.durations import DURATIONS
 from spark_drain_agent.gate import Gate, Phase
@@ -203,7 +203,7 @@ class Agent:
         unasked, begun = not self._looked, monotonic()
         with self.gate.starting(tracked, again=self.registry.knows(tracked)) as free:
             try:
-                with given_up_when(lambda: has_come_since(begun)):
+                with given_up_when(lambda: gives_up_start(begun)):
                     waits = not free or self._becomes_part_of_a_drain(tracked)
             except StartGivenUpError:
                 return self.held.given_up_start(tracked)

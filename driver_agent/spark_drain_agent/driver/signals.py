@@ -18,7 +18,7 @@ from typing import Any
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.signal_handlers import in_handler, raised_by_handler
 
-__all__ = ["ends_for_a_signal", "has_come_since", "take_note_of_signals", "told_to_end"]
+__all__ = ["ends_for_a_signal", "gives_up_start", "take_note_of_signals", "told_to_end"]
 
 _CLEANING_UP_SECONDS = 60.0
 _ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -98,9 +98,13 @@ def told_to_end(since: float) -> bool:
     return signal.SIGTERM in _arrived or _arrived.get(signal.SIGINT, -math.inf) > since - _CLEANING_UP_SECONDS
 
 
-def has_come_since(begun: float) -> bool:
-    """Return whether SIGTERM or SIGINT has come since a time of the monotonic clock."""
-    return any(at >= begun for at in _arrived.values())
+def gives_up_start(begun: float) -> bool:
+    """Return whether a start that began at a time of the monotonic clock, and waits, is given up.
+
+    A program that was told to end by SIGTERM may start what is left of its queries before it looks; one that still starts some a minute
+    later ignores the signal. At a prompt Ctrl-C ends what was done before, and not what is begun then.
+    """
+    return _arrived.get(signal.SIGTERM, -math.inf) > begun - _CLEANING_UP_SECONDS or _arrived.get(signal.SIGINT, -math.inf) >= begun
 
 
 def ends_for_a_signal() -> bool:

@@ -8,14 +8,19 @@ from collections.abc import Iterable
 __all__ = ["redacted", "redacted_folder", "redacted_place"]
 
 _REDACTED = "*********(redacted)"
+_OF_AN_AUTHORITY = re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)")
 _SECRETS = (
     re.compile(
-        r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])token\b"""
+        r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])(?:token|sig)\b"""
         r"""|(?:auth|access|sas|session|security|bearer)[-_. ]?token)"""
-        r"""[\w.-]*["']?\s*[=:]\s*)"""
-        r"""(?:"[^"]*"|'[^']*'|[^\s"',;&)]+)"""
+        r"""[\w.-]*(?:["']?\s*[=:]\s*|["'],\s*(?=["'])))"""
+        r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.|'')*'|\{[^}]*\}|[^\s"',;&)](?:[^\s"',;&)]|,(?![\s,;&)]|[\w.-]+\s*[=:]))*)"""
     ),
-    re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
+    re.compile(r"""(?i)(--[\w-]*(?:password|secret|token)\s+)[^\s"',;&)=]+"""),
+    _OF_AN_AUTHORITY,
+    re.compile(r"""(://[^/\s:@]+:)(?!\d{1,5}(?:[/?#\s]|$)|\*)[^\s"'|]{1,300}(?=@)"""),
+    re.compile(r"""(:thin:[^/\s@]{1,100}/)[^\s@]{1,100}(?=@)"""),
+    re.compile(r"""((?<![\w/:.@-])[\w.-]+:)[^\s/:@"'*]+(?=@(?![0-9a-f]{4,8}\b)[\w.-])"""),
 )
 """What comes before a secret, and the secret, as Spark's own redaction finds them."""
 _ADDRESS = re.compile(r"[\w.+:-]*/[^?;&,\s]*")
@@ -29,7 +34,7 @@ def redacted(text: str) -> str:
 
 def redacted_folder(path: str) -> str:
     """Return the path of a folder without the password of its authority; a folder may well be called ``secret=1``, as partitions are."""
-    return _without(_SECRETS[1:], path)
+    return _without([_OF_AN_AUTHORITY], path)
 
 
 def redacted_place(place: str) -> str:

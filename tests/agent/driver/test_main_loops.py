@@ -222,8 +222,8 @@ def drained(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Feed
 
 
 def test_a_signal_ends_a_start_that_waits(warm: Warm, tmp_path: Path, drained: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The handler only sets a flag, at which the program looks when its query is started."""
-    monkeypatch.setattr(signals, "_arrived", {signal.SIGTERM: monotonic()})
+    """The handler only sets a flag, at which the program looks when its queries are started."""
+    monkeypatch.setattr(signals, "_arrived", {signal.SIGTERM: monotonic() - 100})  # which it has ignored
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     begun = time.monotonic()
     try:
@@ -233,6 +233,8 @@ def test_a_signal_ends_a_start_that_waits(warm: Warm, tmp_path: Path, drained: F
         signal.signal(signal.SIGTERM, before)
     assert 0.9 < time.monotonic() - begun < 20
     assert not query.isActive
+    assert not start(warm, tmp_path).isActive, "as the next one of several queries"
+    assert time.monotonic() - begun < 40
     query.processAllAvailable()
     assert query.awaitTermination() is None
     assert query.exception() is None
