@@ -115,7 +115,8 @@ class InheritedDrain:
         message = (
             f"the drain of {', '.join(sorted(missing))} was interrupted and this run has started no query with that checkpoint: "
             "start the version that was being drained, it finishes the drain. If this is that one, and starts that query only when another "
-            "one, which is held, runs or has ended: remove the drain's request and start it again"
+            "one, which is held, runs or has ended: remove the drain's request and start it again. A program that has gone on to other "
+            "checkpoints has to start a query on that checkpoint once more: only that start finishes the drain"
         )
         if self._request.gone.is_set():
             raise DrainEndedError(DrainState.FAILED, reasons.QUERY_NOT_STARTED, message)

@@ -216,7 +216,7 @@ class Agent:
         drain = self._drain
         if drain is not None and drain.forward:
             drain.offer(tracked)
-        return self.held.stand_in(tracked)
+        return self.held.stand_in(tracked, lambda: self.start_query(internals, lambda: captured, lambda: internals.launch(captured)))
 
     def _start(self, tracked: TrackedQuery, start_now: Callable[[], StreamingQuery], unasked: QueryStart | None) -> StreamingQuery:
         """Start a query and remember it; it may run although its start has raised an exception."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pyspark.errors import StreamingQueryException
@@ -13,9 +13,11 @@ from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.drain.run import Drain
+from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
+from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -23,6 +25,11 @@ from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["HeldQueries"]
+
+_LEFT = (
+    "{} was not started, and has read nothing: a drain has ended the application's queries, and leaves what came since to the next "
+    "version (an application that goes on after a drain is drained with afterDrain Keep)"
+)
 
 
 class _Host(Protocol):
@@ -128,10 +135,20 @@ class HeldQueries:
 
     def any_failure(self, streams: StreamingQueryManager) -> StreamingQueryException | None:
         """Return what the drain of any query of a session failed with, since the application last asked to forget such."""
+        self._begin_what_is_due(streams)
         found = (given_up for item, given_up in self._given_up.values() if not item.forgotten and item.belongs_to(streams))
         stand_ins = [held for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams)]
         failures = (failure for held in stand_ins if (failure := held.exception()) is not None)
         return next(itertools.chain((given_up.exception() for given_up in found), failures), None)
+
+    def _begin_what_is_due(self, streams: StreamingQueryManager) -> None:
+        """Start the bounded queries of a session that a drain has put off, where it holds nobody any more; waits for any wait for them."""
+        due = [held for tracked, held in self._known_stand_ins() if held.is_due and tracked.belongs_to(streams)]
+        if not due or self._host.gate.phase is Phase.HELD:
+            return
+        for held in due:
+            held.begin_if_due()
+        self.forget_flush(streams)
 
     def ended(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end."""
@@ -149,8 +166,16 @@ class HeldQueries:
         """Return whether a drain has brought this run of a query to its end, whatever its first flush batch failed with."""
         return self.ended(query) and not self.given_up(query)
 
-    def stand_in(self, tracked: TrackedQuery) -> HeldQuery:
-        """Return what ``start()`` returns in the place of a query that is kept from starting."""
+    def stand_in(self, tracked: TrackedQuery, start: Callable[[], StreamingQuery]) -> HeldQuery:
+        """Return what ``start()`` returns in the place of a query that is kept from starting.
+
+        Parameters
+        ----------
+        tracked
+            The query.
+        start
+            Starts it once the driver is let go.
+        """
         drain = self._host.drain
         same = drain.query_id_at(tracked.location) if drain is not None and tracked.location is not None else None
 
@@ -160,14 +185,31 @@ class HeldQueries:
         def over(stopped: bool) -> bool:
             return self._over(stopped) or (made.awaited_by_flush and drain is not None and drain.abandoned)
 
-        made = HeldQuery(tracked.captured.query_name, self._host.gate, over, same or "", failure)
-        LOG.warning(
-            "%s is kept from starting until the drain's request is removed; it ends then, and has to be started again", tracked.label
-        )
+        def begin() -> StreamingQuery:
+            if drain is not None and drain.ends_application:
+                raise StreamingQueryException(_LEFT.format(tracked.label))
+            return start()
+
+        name, gate = tracked.captured.query_name, self._host.gate
+        bounded = tracked.captured.trigger in BOUNDED_TRIGGERS
+        if bounded:
+            made: HeldQuery = HeldBoundedQuery(name, gate, over, same or "", failure, begin=begin)
+        else:
+            made = HeldQuery(name, gate, over, same or "", failure)
+        then = "it is started then, if the application goes on" if bounded else "it ends then, and has to be started again"
+        LOG.warning("%s is kept from starting until the drain's request is removed; %s", tracked.label, then)
         return self._known(tracked, made)
 
     def given_up_start(self, tracked: TrackedQuery) -> HeldQuery:
-        """Return what ``start()`` returns where a signal has told the program to end while it waited: a query that has ended."""
+        """Return what ``start()`` returns where a signal has told the program to end while it waited: a query that has ended.
+
+        Raises
+        ------
+        StreamingQueryException
+            It is bounded: when it ends, everything is taken to be read.
+        """
+        if tracked.captured.trigger in BOUNDED_TRIGGERS:
+            raise StreamingQueryException(f"{tracked.label} was not started: a signal came while its start waited")
         LOG.warning("%s was not started: a signal came while its start waited", tracked.label)
         return self._known(tracked, HeldQuery(tracked.captured.query_name, self._host.gate, lambda _: True))
 
@@ -190,11 +232,12 @@ class HeldQueries:
     def forget_stand_ins(self) -> None:
         """Take note that the application starts queries again."""
         with self._lock:
-            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits}
+            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits or item[1].is_due}
 
     def of(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
         """Return by id the queries of a session that seem to run because a drain holds them."""
         if self._host.gate.phase is not Phase.HELD:
+            self._begin_what_is_due(streams)
             return {}
         found: dict[str, StreamingQuery] = {
             item.query_id: item.query for item in self._owned_in(streams, let_end=False) if item.query is not None

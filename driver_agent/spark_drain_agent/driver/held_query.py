@@ -101,6 +101,14 @@ class HeldQuery(StreamingQuery):
         return self.waits
 
     @property
+    def is_due(self) -> bool:
+        """Whether it is to be started when the drain lets the driver go."""
+        return False
+
+    def begin_if_due(self) -> None:
+        """Nothing: the application starts it again."""
+
+    @property
     def is_listed(self) -> bool:
         """Whether it is among the queries that run, for whoever looks for it there."""
         if self.awaited_by_flush:

@@ -277,14 +277,22 @@ class SparkInternals:
         """Start the captured query on a checkpoint folder for what its sources have now, in batches of its own size."""
         return self._launch_at(captured, checkpoint, self.jvm.org.apache.spark.sql.streaming.Trigger.AvailableNow())
 
-    def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
+    def launch(self, captured: CapturedWriter) -> StreamingQuery:
+        """Start the captured query as the application would have started it."""
+        with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):
+            return captured.python_query(captured.launch(self._writer(captured)))
+
+    def _writer(self, captured: CapturedWriter) -> Any:
         constructor = captured.dataset.getClass().getMethod("writeStream", self.array(self.jvm.java.lang.Class))
         jwriter = constructor.invoke(captured.dataset, self.array(self.jvm.java.lang.Object))
         for field in jwriter.getClass().getDeclaredFields():
             if str(field.getName()) in captured.fields:
                 field.setAccessible(True)
                 field.set(jwriter, captured.fields[str(field.getName())])
-        jwriter = jwriter.option("checkpointLocation", checkpoint).trigger(trigger)
+        return jwriter
+
+    def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
+        jwriter = self._writer(captured).option("checkpointLocation", checkpoint).trigger(trigger)
         with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):
             query = captured.python_query(captured.launch(jwriter))
             live = self.live(query)

@@ -377,6 +377,7 @@ def test_a_query_that_the_new_run_does_not_start_is_not_called_drained(world: Wo
         assert report.reason == "QueryNotStarted"
         assert "file:/checkpoint" in report.message
         assert "starts that query only when another one, which is held, runs or has ended: remove the drain's request" in report.message
+        assert report.message.endswith("has to start a query on that checkpoint once more: only that start finishes the drain")
         time.sleep(0.3)
         assert world.reaches(DrainState.STALLED)
         drain.update(None)

@@ -22,16 +22,17 @@ from spark_drain_agent.gate import Phase
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 
 from tests.agent.apps.sinks import counted, read, to_files
-from tests.agent.driver.streams import Started
+from tests.agent.driver.streams import Started, writer
 from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-def start(warm: Warm, base: Path, name: str = "looped") -> StreamingQuery:
-    writer = counted(read(warm.session, base)).writeStream.queryName(name).option("checkpointLocation", str(base / "checkpoints" / name))
-    return writer.foreachBatch(to_files(base / "out" / name, block=base / "block")).start()
+def start(warm: Warm, base: Path, name: str = "looped", *, bounded: bool = False) -> StreamingQuery:
+    made = counted(read(warm.session, base)).writeStream.queryName(name).option("checkpointLocation", str(base / "checkpoints" / name))
+    made = made.trigger(availableNow=True) if bounded else made
+    return made.foreachBatch(to_files(base / "out" / name, block=base / "block")).start()
 
 
 class Main:
@@ -234,6 +235,8 @@ def test_a_signal_ends_a_start_that_waits(warm: Warm, tmp_path: Path, drained: F
     assert 0.9 < time.monotonic() - begun < 20
     assert not query.isActive
     assert not start(warm, tmp_path).isActive, "as the next one of several queries"
+    with pytest.raises(StreamingQueryException, match="'looped' was not started: a signal came"):
+        start(warm, tmp_path, bounded=True)
     assert time.monotonic() - begun < 40
     query.processAllAvailable()
     assert query.awaitTermination() is None
@@ -257,6 +260,57 @@ def test_the_end_of_spark_ends_a_start_that_waits(warm: Warm, tmp_path: Path) ->
     finally:
         end.join()
         warm.again()
+
+
+def ended(warm: Warm, query: StreamingQuery, wait: str) -> None:
+    """Wait for a query's end as programs do."""
+    if wait == "awaits":
+        query.awaitTermination()
+    elif wait == "awaits for a while":
+        while not query.awaitTermination(1):
+            pass
+    elif wait == "awaits any":
+        warm.session.streams.awaitAnyTermination()
+    else:
+        while query.isActive if wait == "polls it" else warm.session.streams.active:
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize("wait", ["awaits", "awaits for a while", "awaits any", "polls it", "polls all"])
+def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: Warm, tmp_path: Path, wait: str) -> None:
+    """A program that archives what there was when it started the query relies on that."""
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    start(warm, tmp_path).processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        feed.add()
+        query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
+        waiting = Started(lambda: ended(warm, query, wait))
+        time.sleep(1.5)
+        assert not waiting.over
+    waiting.result()
+    assert ids_in(tmp_path / "out/bounded") == exactly(feed.ids)
+    assert not query.isActive
+    assert query.exception() is None
+    assert query.awaitTermination() is None
+    assert query.lastProgress is not None
+    warm.session.streams.resetTerminated()
+
+
+def test_a_bounded_query_of_an_application_that_is_to_end_is_not_taken_for_done(warm: Warm, tmp_path: Path) -> None:
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path).processAllAvailable()
+    with warm.requested() as asked:
+        warm.drains.reaches(asked, "Drained")
+        query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
+        assert query.isActive
+    with pytest.raises(StreamingQueryException, match="query 'bounded' was not started, and has read nothing: a drain has ended"):
+        query.awaitTermination()
+    assert "leaves what came since to the next version" in str(query.exception())
+    assert not query.isActive
+    assert not ids_in(tmp_path / "out/bounded")
+    warm.session.streams.resetTerminated()
 
 
 def test_requested_between_two_sessions(warm: Warm, tmp_path: Path) -> None:

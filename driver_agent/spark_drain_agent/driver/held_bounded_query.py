@@ -1,0 +1,174 @@
+"""The stand-in for a bounded query: what behind its end relies on all being read must not go on before it was."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_drain_agent.clock import monotonic
+from spark_drain_agent.driver.held_query import HeldQuery
+from spark_drain_agent.gate import Gate, Phase
+
+__all__ = ["HeldBoundedQuery"]
+
+_LOOK_SECONDS = 0.5
+
+
+class HeldBoundedQuery(HeldQuery):
+    """A query that waits as long as the drain holds the driver, and is started when somebody asks for it then.
+
+    Parameters
+    ----------
+    name, gate, over, query_id, failure
+        See `HeldQuery`.
+    begin
+        Starts the query, or raises what says why it is not to be started any more.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        gate: Gate,
+        over: Callable[[bool], bool],
+        query_id: str,
+        failure: Callable[[], StreamingQueryException | None],
+        *,
+        begin: Callable[[], StreamingQuery],
+    ) -> None:
+        super().__init__(name, gate, over, query_id, failure)
+        self._begin = begin
+        self._claimed, self._begun = threading.Lock(), threading.Event()
+        self._by: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._query: StreamingQuery | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is still to be started."""
+        return not (self._stopped or self._begun.is_set())
+
+    def started(self) -> StreamingQuery | None:
+        """Return the query that was started, now or before; None where the application has stopped it, or the drain was given up.
+
+        Also where a signal handler asks in the middle of its start. Call it when the drain has let the driver go.
+
+        Raises
+        ------
+        BaseException
+            What the start has raised.
+        """
+        if self._stopped or self._failure() is not None:
+            return self._query
+        if self._claimed.acquire(blocking=False):
+            self._by = threading.current_thread()
+            try:
+                self._query = self._begin()
+            except BaseException as error:
+                self._error = error
+            finally:
+                self._by = None
+                self._begun.set()
+        while not self._begun.wait(_LOOK_SECONDS):
+            if self._by is threading.current_thread():
+                return None
+        if self._error is not None:
+            raise self._error
+        return self._query
+
+    def begin_if_due(self) -> None:
+        """Start it where the drain has let the driver go; whoever awaits it is told what its start has raised."""
+        if self.is_due and self._gate.phase is not Phase.HELD:
+            self.exception()
+
+    @property
+    def id(self) -> str:
+        """The query's id once it is started."""
+        return super().id if self._query is None else self._query.id
+
+    @property
+    def runId(self) -> str:  # noqa: N802  # pyspark's name
+        """The query's run id once it is started."""
+        return super().runId if self._query is None else self._query.runId
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802  # pyspark's name
+        """True until the query has ended."""
+        self.begin_if_due()
+        if self._query is not None:
+            return self._query.isActive
+        return (self.is_due and self._by is not None) or super().isActive
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
+        """Wait until the query has ended, or raise what has kept it from being started."""
+        if timeout is None:
+            self._refuse_endless_wait()
+        give_up = None if timeout is None else monotonic() + timeout
+        if not self._wait(timeout, for_its_end=False):
+            return False
+        query = self._let_go()
+        if query is not None:
+            return query.awaitTermination(None if give_up is None else max(0.001, give_up - monotonic()))  # type: ignore[arg-type]
+        return None if timeout is None else True
+
+    def processAllAvailable(self) -> None:  # noqa: N802  # pyspark's name
+        """Wait until the query has read everything, or raise what has kept it from being started."""
+        super().processAllAvailable()
+        query = self._let_go()
+        if query is not None:
+            query.processAllAvailable()
+
+    def _let_go(self) -> StreamingQuery | None:
+        if self._gate.phase is Phase.HELD and not self._stopped:
+            raise self._unread()
+        return self.started()
+
+    def _unread(self) -> StreamingQueryException:
+        return StreamingQueryException(
+            f"query {self._name or self._id!r} was not started, and has read nothing: the program ends in a drain"
+        )
+
+    def exception(self) -> StreamingQueryException | None:
+        """Return what the query has failed with, or has kept it from being started; None while it waits."""
+        if self._gate.phase is Phase.HELD and self._query is None:
+            return super().exception() if self.waits or self._stopped else self._unread()
+        try:
+            query = self.started()
+        except StreamingQueryException as error:
+            return error
+        except Exception as error:
+            failed = StreamingQueryException(str(error))
+            failed.__cause__ = error
+            return failed
+        return super().exception() if query is None else query.exception()
+
+    def stop(self) -> None:
+        """Stop the query, or take note that it is not to be started."""
+        super().stop()
+        if self._query is not None:
+            self._query.stop()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The query's status once it is started."""
+        return super().status if self._query is None else self._query.status
+
+    @property
+    def recentProgress(self) -> list[Any]:  # noqa: N802  # pyspark's name
+        """The query's progress once it is started."""
+        return super().recentProgress if self._query is None else list(self._query.recentProgress)
+
+    @property
+    def lastProgress(self) -> Any:  # noqa: N802  # pyspark's name
+        """The query's progress once it is started."""
+        return super().lastProgress if self._query is None else self._query.lastProgress
+
+    def explain(self, extended: bool = False) -> None:
+        """Explain the query once it is started."""
+        if self._query is None:
+            super().explain(extended)
+        else:
+            self._query.explain(extended)

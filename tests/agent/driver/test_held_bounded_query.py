@@ -1,0 +1,120 @@
+"""The stand-in for a bounded query that a drain keeps from starting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.drain.ended import GivenUp
+from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
+from spark_drain_agent.driver.held_query import HeldQuery
+from spark_drain_agent.gate import Gate, Phase
+
+
+@pytest.fixture
+def gate() -> Gate:
+    gate = Gate()
+    gate.turn(Phase.HELD)
+    return gate
+
+
+def held(
+    gate: Gate,
+    begin: Callable[[], StreamingQuery],
+    over: Callable[[bool], bool] = lambda _: False,
+    failure: Callable[[], StreamingQueryException | None] = lambda: None,
+) -> HeldBoundedQuery:
+    return HeldBoundedQuery("orders", gate, over, "", failure, begin=begin)
+
+
+def begun() -> StreamingQuery:
+    """Return a query that has ended well."""
+    return HeldQuery("begun", Gate(), lambda _: False, "the id in the checkpoint")
+
+
+def refused() -> StreamingQuery:
+    raise ValueError("no such folder")
+
+
+def test_it_is_started_once_by_whoever_asks_first(gate: Gate) -> None:
+    starts: list[threading.Thread] = []
+
+    def begin() -> StreamingQuery:
+        starts.append(threading.current_thread())
+        time.sleep(0.2)
+        return begun()
+
+    query = held(gate, begin)
+    assert query.isActive
+    assert query.exception() is None
+    assert query.awaitTermination(0.05) is False
+    waiting = [threading.Thread(target=query.awaitTermination) for _ in range(5)]
+    for each in waiting:
+        each.start()
+    time.sleep(0.2)
+    assert not starts
+    gate.turn(Phase.OPEN)
+    for each in waiting:
+        each.join(10)
+    assert len(starts) == 1
+    assert query.id == "the id in the checkpoint"
+    assert (query.isActive, query.exception(), query.awaitTermination(1)) == (False, None, True)
+
+
+def test_it_fails_with_its_start(gate: Gate) -> None:
+    query = held(gate, refused)
+    gate.turn(Phase.OPEN)
+    assert not query.isActive
+    for wait in (query.awaitTermination, query.processAllAvailable):
+        with pytest.raises(ValueError, match="no such folder"):
+            wait()
+    assert str(query.exception()) == "no such folder"
+
+
+def test_it_is_not_started_where_the_application_has_stopped_it(gate: Gate) -> None:
+    query = held(gate, refused)
+    query.stop()
+    assert query.exception() is None
+    gate.turn(Phase.OPEN)
+    assert query.awaitTermination() is None
+    assert (query.isActive, query.exception()) == (False, None)
+
+
+def test_it_fails_with_the_drain(gate: Gate) -> None:
+    query = held(gate, refused, failure=GivenUp("the flush keeps failing", ValueError("sink is broken")).exception)
+    gate.turn(Phase.OPEN)
+    assert not query.isActive
+    assert str(query.exception()) == "the flush keeps failing"
+    with pytest.raises(StreamingQueryException, match="the flush keeps failing"):
+        query.awaitTermination()
+
+
+@pytest.mark.parametrize("wait", ["awaitTermination", "processAllAvailable"])
+def test_a_program_that_was_told_to_end_learns_that_nothing_was_read(gate: Gate, wait: str) -> None:
+    query = held(gate, refused, over=lambda stopped: stopped)
+    assert query.isActive
+    with pytest.raises(StreamingQueryException, match="query 'orders' was not started, and has read nothing"):
+        getattr(query, wait)()
+
+
+def test_without_a_jvm_it_has_failed(gate: Gate) -> None:
+    query = held(gate, refused, over=lambda _: True)
+    assert not query.isActive
+    assert "has read nothing" in str(query.exception())
+
+
+def test_a_signal_handler_may_look_in_the_middle_of_its_start(gate: Gate) -> None:
+    seen: list[bool] = []
+
+    def begin() -> StreamingQuery:
+        seen.append(query.isActive)
+        return begun()
+
+    query = held(gate, begin)
+    gate.turn(Phase.OPEN)
+    assert query.awaitTermination() is None
+    assert seen == [True]
