@@ -210,7 +210,7 @@ class Agent:
             if not waits:
                 with marked(internals.context, marks_of_start(tracked.generation())):
                     query = self._start(tracked, start_now, QueryStart.of(tracked) if unasked else None)
-                self.held.forget_stand_ins()
+                self.held.forget_stand_ins(tracked)
                 return query
         tracked.keep_session()
         drain = self._drain

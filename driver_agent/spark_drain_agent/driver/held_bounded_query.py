@@ -43,7 +43,7 @@ class HeldBoundedQuery(HeldQuery):
         self._begin = begin
         self._claimed, self._begun = threading.Lock(), threading.Event()
         self._by: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self._query: StreamingQuery | None = None
 
     @property
@@ -58,26 +58,34 @@ class HeldBoundedQuery(HeldQuery):
 
         Raises
         ------
-        BaseException
+        Exception
             What the start has raised.
         """
         if self._stopped or self._failure() is not None:
             return self._query
-        if self._claimed.acquire(blocking=False):
-            self._by = threading.current_thread()
-            try:
-                self._query = self._begin()
-            except BaseException as error:
-                self._error = error
-            finally:
-                self._by = None
-                self._begun.set()
-        while not self._begun.wait(_LOOK_SECONDS):
-            if self._by is threading.current_thread():
+        while not self._begun.is_set():
+            if self._claimed.acquire(blocking=False):
+                self._by = threading.current_thread()
+                try:
+                    if not self._begun.is_set():
+                        self._start()
+                finally:
+                    self._by = None
+                    self._claimed.release()
+            elif self._by is threading.current_thread():
                 return None
+            else:
+                self._begun.wait(_LOOK_SECONDS)
         if self._error is not None:
             raise self._error
         return self._query
+
+    def _start(self) -> None:
+        try:
+            self._query = self._begin()
+        except Exception as error:  # not Ctrl-C, after which it can be asked for again
+            self._error = error
+        self._begun.set()
 
     def begin_if_due(self) -> None:
         """Start it where the drain has let the driver go; whoever awaits it is told what its start has raised."""

@@ -229,8 +229,13 @@ class HeldQueries:
         """Return whether the application has stopped a query, or Spark, and was told to end: then it has ended, as without a drain."""
         return (stopped or self._host.internals.stop_returned) and self._host.told_to_end
 
-    def forget_stand_ins(self) -> None:
-        """Take note that the application starts queries again."""
+    def forget_stand_ins(self, started: TrackedQuery) -> None:
+        """Take note that the application starts queries again, and which one it has started."""
+        for tracked, held in self._known_stand_ins():
+            same_place = started.location is not None and tracked.location == started.location
+            same_name = tracked.captured.query_name != "" and tracked.captured.query_name == started.captured.query_name
+            if held.is_due and (same_place or same_name):
+                held.stop()  # it is not to be started once more, which would stop this one
         with self._lock:
             self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits or item[1].is_due}
 

@@ -298,6 +298,26 @@ def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: War
     warm.session.streams.resetTerminated()
 
 
+def test_a_bounded_query_that_the_application_has_started_again_itself_is_not_started_once_more(warm: Warm, tmp_path: Path) -> None:
+    """Spark would stop the one that runs (`spark.sql.streaming.stopActiveRunOnRestart`)."""
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path).processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        put_off = start(warm, tmp_path, "bounded", bounded=True)
+    block = tmp_path / "block"
+    block.touch()
+    again = start(warm, tmp_path, "bounded", bounded=True)
+    eventually((tmp_path / "blocked").exists, "a batch to begin")
+    assert [query.runId for query in warm.session.streams.active] == [again.runId]
+    assert not put_off.isActive
+    assert put_off.awaitTermination() is None
+    assert again.isActive
+    block.unlink()
+    again.awaitTermination()
+    warm.session.streams.resetTerminated()
+
+
 def test_a_bounded_query_of_an_application_that_is_to_end_is_not_taken_for_done(warm: Warm, tmp_path: Path) -> None:
     Feed(tmp_path / "input").add()
     start(warm, tmp_path).processAllAvailable()
