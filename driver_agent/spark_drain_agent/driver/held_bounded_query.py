@@ -49,7 +49,7 @@ class HeldBoundedQuery(HeldQuery):
     @property
     def is_due(self) -> bool:
         """Whether it is still to be started."""
-        return not (self._stopped or self._begun.is_set())
+        return not (self._stopped or self._by is not None or self._begun.is_set())
 
     def started(self) -> StreamingQuery | None:
         """Return the query that was started, now or before; None where the application has stopped it, or the drain was given up.
@@ -108,7 +108,7 @@ class HeldBoundedQuery(HeldQuery):
         self.begin_if_due()
         if self._query is not None:
             return self._query.isActive
-        return (self.is_due and self._by is not None) or super().isActive
+        return (self._by is not None and not self._begun.is_set()) or super().isActive
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
         """Wait until the query has ended, or raise what has kept it from being started."""

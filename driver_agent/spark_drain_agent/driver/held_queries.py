@@ -27,8 +27,8 @@ from spark_drain_agent.spark_internals.session import SparkInternals
 __all__ = ["HeldQueries"]
 
 _LEFT = (
-    "{} was not started, and has read nothing: a drain has ended the application's queries, and leaves what came since to the next "
-    "version (an application that goes on after a drain is drained with afterDrain Keep)"
+    "{} was not started, and has read nothing: a drain has ended the application's queries, and what came since is read when the next "
+    "version, or this one again, is started (an application that goes on after a drain is drained with afterDrain Keep)"
 )
 
 

@@ -65,6 +65,31 @@ def test_it_is_started_once_by_whoever_asks_first(gate: Gate) -> None:
     assert (query.isActive, query.exception(), query.awaitTermination(1)) == (False, None, True)
 
 
+def test_nobody_takes_it_for_done_in_the_middle_of_its_start(gate: Gate) -> None:
+    """The start itself tells the stand-ins of its checkpoint that it was made."""
+    going_on = threading.Event()
+
+    def begin() -> StreamingQuery:
+        if query.is_due:
+            query.stop()
+        going_on.wait(10)
+        return begun()
+
+    query = held(gate, begin)
+    gate.turn(Phase.OPEN)
+    waiting = [threading.Thread(target=query.awaitTermination) for _ in range(2)]
+    for each in waiting:
+        each.start()
+    time.sleep(0.3)
+    assert query.isActive
+    assert all(each.is_alive() for each in waiting)
+    going_on.set()
+    for each in waiting:
+        each.join(10)
+    assert not query.isActive
+    assert query.id == "the id in the checkpoint"
+
+
 def test_it_fails_with_its_start(gate: Gate) -> None:
     query = held(gate, refused)
     gate.turn(Phase.OPEN)
