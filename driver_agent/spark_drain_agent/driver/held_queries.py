@@ -17,7 +17,6 @@ from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.planning.plan import BOUNDED_TRIGGERS
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -191,7 +190,7 @@ class HeldQueries:
             return start()
 
         name, gate = tracked.captured.query_name, self._host.gate
-        bounded = tracked.captured.trigger in BOUNDED_TRIGGERS
+        bounded = tracked.bounded
         if bounded:
             made: HeldQuery = HeldBoundedQuery(name, gate, over, same or "", failure, begin=begin)
         else:
@@ -208,7 +207,7 @@ class HeldQueries:
         StreamingQueryException
             It is bounded: when it ends, everything is taken to be read.
         """
-        if tracked.captured.trigger in BOUNDED_TRIGGERS:
+        if tracked.bounded:
             raise StreamingQueryException(f"{tracked.label} was not started: a signal came while its start waited")
         LOG.warning("%s was not started: a signal came while its start waited", tracked.label)
         return self._known(tracked, HeldQuery(tracked.captured.query_name, self._host.gate, lambda _: True))
@@ -231,10 +230,11 @@ class HeldQueries:
 
     def forget_stand_ins(self, started: TrackedQuery) -> None:
         """Take note that the application starts queries again, and which one it has started."""
-        for tracked, held in self._known_stand_ins():
+        due = [(tracked, held) for tracked, held in self._known_stand_ins() if held.is_due]
+        for tracked, held in due:
             same_place = started.location is not None and tracked.location == started.location
             same_name = tracked.captured.query_name != "" and tracked.captured.query_name == started.captured.query_name
-            if held.is_due and (same_place or same_name):
+            if same_place or same_name:
                 held.stop()  # it is not to be started once more, which would stop this one
         with self._lock:
             self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits or item[1].is_due}

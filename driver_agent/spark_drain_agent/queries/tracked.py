@@ -405,6 +405,11 @@ class TrackedQuery:
         """Return the state rows per operator after the last batch, empty when unknown."""
         return state_rows(self.query) if self.query is not None else ()
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the query ends by itself, when it has read what there is."""
+        return self.captured.trigger in BOUNDED_TRIGGERS
+
     def standing(self) -> Standing:
         """Return how the query stands now."""
         if self.query is None:
@@ -421,4 +426,4 @@ class TrackedQuery:
     def _ended_as(self) -> Standing:
         if self.error:
             return Standing.FAILED
-        return Standing.FINISHED if self.captured.trigger in BOUNDED_TRIGGERS else Standing.STOPPED
+        return Standing.FINISHED if self.bounded else Standing.STOPPED

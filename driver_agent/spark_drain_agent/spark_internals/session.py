@@ -279,8 +279,11 @@ class SparkInternals:
 
     def launch(self, captured: CapturedWriter) -> StreamingQuery:
         """Start the captured query as the application would have started it."""
+        return self._launched(captured, self._writer(captured))
+
+    def _launched(self, captured: CapturedWriter, jwriter: Any) -> StreamingQuery:
         with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):
-            return captured.python_query(captured.launch(self._writer(captured)))
+            return captured.python_query(captured.launch(jwriter))
 
     def _writer(self, captured: CapturedWriter) -> Any:
         constructor = captured.dataset.getClass().getMethod("writeStream", self.array(self.jvm.java.lang.Class))
@@ -292,13 +295,11 @@ class SparkInternals:
         return jwriter
 
     def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
-        jwriter = self._writer(captured).option("checkpointLocation", checkpoint).trigger(trigger)
-        with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):
-            query = captured.python_query(captured.launch(jwriter))
-            live = self.live(query)
-            while live.thread_alive and not live.initialized:  # its sources are made by its own thread
-                time.sleep(_POLL_SECONDS)
-            return query
+        query = self._launched(captured, self._writer(captured).option("checkpointLocation", checkpoint).trigger(trigger))
+        live = self.live(query)
+        while live.thread_alive and not live.initialized:  # its sources are made by its own thread
+            time.sleep(_POLL_SECONDS)
+        return query
 
     def array(self, of: Any, length: int = 0) -> Any:
         """Return a Java array, empty by default, for calls by reflection."""
