@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -41,7 +42,7 @@ class HeldBoundedQuery(HeldQuery):
     ) -> None:
         super().__init__(name, gate, over, query_id, failure)
         self._begin = begin
-        self._claimed, self._begun = threading.Lock(), threading.Event()
+        self._claimed, self._begun = threading.RLock(), threading.Event()  # a signal handler may ask in the middle of anything
         self._by: threading.Thread | None = None
         self._error: Exception | None = None
         self._query: StreamingQuery | None = None
@@ -49,7 +50,11 @@ class HeldBoundedQuery(HeldQuery):
     @property
     def is_due(self) -> bool:
         """Whether it is still to be started."""
-        return not (self._stopped or self._by is not None or self._begun.is_set())
+        return not (self._is_given_up or self._by is not None or self._begun.is_set())
+
+    @property
+    def _is_given_up(self) -> bool:
+        return self._stopped or self._failure() is not None
 
     def started(self) -> StreamingQuery | None:
         """Return the query that was started, now or before; None where the application has stopped it, or the drain was given up.
@@ -61,24 +66,44 @@ class HeldBoundedQuery(HeldQuery):
         Exception
             What the start has raised.
         """
-        if self._stopped or self._failure() is not None:
+        if self._is_given_up:
             return self._query
         while not self._begun.is_set():
-            if self._claimed.acquire(blocking=False):
-                self._by = threading.current_thread()
-                try:
-                    if not self._begun.is_set():
-                        self._start()
-                finally:
-                    self._by = None
-                    self._claimed.release()
-            elif self._by is threading.current_thread():
+            if self._begins_here():
+                break
+            if self._by is threading.current_thread():
                 return None
-            else:
-                self._begun.wait(_LOOK_SECONDS)
+            self._begun.wait(_LOOK_SECONDS)
         if self._error is not None:
             raise self._error
         return self._query
+
+    def begin_if_due(self) -> bool:
+        """Start it if that is still to be done, and return whether another thread is starting it.
+
+        That one is not waited for: what asks may be a listener that Spark calls in the start. Call it as `started`.
+        """
+        return not self._begins_here() if self.is_due else self._by is not None
+
+    def await_start(self) -> None:
+        """Wait until it is started; whoever awaits its end is told what the start has raised. Call it as `started`."""
+        with suppress(Exception):
+            self.started()
+
+    def _begins_here(self) -> bool:
+        """Start it in this thread, and return whether it is started; False where another call is about to."""
+        if not self._claimed.acquire(blocking=False):
+            return False
+        try:
+            if self._by is None and not self._begun.is_set():
+                self._by = threading.current_thread()
+                try:
+                    self._start()
+                finally:
+                    self._by = None
+            return self._begun.is_set()
+        finally:
+            self._claimed.release()
 
     def _start(self) -> None:
         try:
@@ -86,11 +111,6 @@ class HeldBoundedQuery(HeldQuery):
         except Exception as error:  # not Ctrl-C, after which it can be asked for again
             self._error = error
         self._begun.set()
-
-    def begin_if_due(self) -> None:
-        """Start it where the drain has let the driver go; whoever awaits it is told what its start has raised."""
-        if self.is_due and self._gate.phase is not Phase.HELD:
-            self.exception()
 
     @property
     def id(self) -> str:
@@ -105,10 +125,13 @@ class HeldBoundedQuery(HeldQuery):
     @property
     def isActive(self) -> bool:  # noqa: N802  # pyspark's name
         """True until the query has ended."""
-        self.begin_if_due()
-        if self._query is not None:
-            return self._query.isActive
-        return (self._by is not None and not self._begun.is_set()) or super().isActive
+        while not (self._begun.is_set() or self._is_given_up):
+            if super().isActive or self._by is not None:
+                return True
+            if self._is_left(stopped=self._stopped):
+                return False
+            self.begin_if_due()
+        return super().isActive if self._query is None else self._query.isActive
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
         """Wait until the query has ended, or raise what has kept it from being started."""
@@ -130,9 +153,13 @@ class HeldBoundedQuery(HeldQuery):
             query.processAllAvailable()
 
     def _let_go(self) -> StreamingQuery | None:
-        if self._gate.phase is Phase.HELD and not self._stopped:
+        if self._is_left(stopped=True) and not self._stopped:
             raise self._unread()
         return self.started()
+
+    def _is_left(self, *, stopped: bool) -> bool:
+        """Whether the program ends in the drain; a drain that holds it anew in this moment is none that it ends in."""
+        return self._gate.phase is Phase.HELD and self._over(stopped)
 
     def _unread(self) -> StreamingQueryException:
         return StreamingQueryException(
@@ -141,8 +168,13 @@ class HeldBoundedQuery(HeldQuery):
 
     def exception(self) -> StreamingQueryException | None:
         """Return what the query has failed with, or has kept it from being started; None while it waits."""
-        if self._gate.phase is Phase.HELD and self._query is None:
-            return super().exception() if self.waits or self._stopped else self._unread()
+        if not self._begun.is_set():
+            if self.waits or self._is_given_up:
+                return super().exception()
+            if self._is_left(stopped=self._stopped):
+                return self._unread()
+            if self.begin_if_due():
+                return None
         try:
             query = self.started()
         except StreamingQueryException as error:

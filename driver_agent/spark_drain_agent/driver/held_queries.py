@@ -134,20 +134,12 @@ class HeldQueries:
 
     def any_failure(self, streams: StreamingQueryManager) -> StreamingQueryException | None:
         """Return what the drain of any query of a session failed with, since the application last asked to forget such."""
-        self._begin_what_is_due(streams)
+        stand_ins = self._stand_ins_in(streams)
+        for held in stand_ins:
+            held.await_start()
         found = (given_up for item, given_up in self._given_up.values() if not item.forgotten and item.belongs_to(streams))
-        stand_ins = [held for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams)]
         failures = (failure for held in stand_ins if (failure := held.exception()) is not None)
         return next(itertools.chain((given_up.exception() for given_up in found), failures), None)
-
-    def _begin_what_is_due(self, streams: StreamingQueryManager) -> None:
-        """Start the bounded queries of a session that a drain has put off, where it holds nobody any more; waits for any wait for them."""
-        due = [held for tracked, held in self._known_stand_ins() if held.is_due and tracked.belongs_to(streams)]
-        if not due or self._host.gate.phase is Phase.HELD:
-            return
-        for held in due:
-            held.begin_if_due()
-        self.forget_flush(streams)
 
     def ended(self, query: TrackedQuery) -> bool:
         """Return whether a drain has had this run of a query to end."""
@@ -187,6 +179,7 @@ class HeldQueries:
         def begin() -> StreamingQuery:
             if drain is not None and drain.ends_application:
                 raise StreamingQueryException(_LEFT.format(tracked.label))
+            self.forget_flush(tracked.internals.session.streams)
             return start()
 
         name, gate = tracked.captured.query_name, self._host.gate
@@ -221,6 +214,9 @@ class HeldQueries:
         with self._lock:
             return list(self._stand_ins.values())
 
+    def _stand_ins_in(self, streams: StreamingQueryManager) -> list[HeldQuery]:
+        return [held for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams)]
+
     def _over(self, stopped: bool) -> bool:
         return self._host.internals.jvm_ended or self._ends(stopped)
 
@@ -241,19 +237,26 @@ class HeldQueries:
 
     def of(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
         """Return by id the queries of a session that seem to run because a drain holds them."""
+        while True:
+            turns = self._host.gate.turns
+            found = self._seem_to_run(streams)
+            if self._host.gate.turns == turns:
+                return found
+
+    def _seem_to_run(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
+        stand_ins = self._stand_ins_in(streams)
         if self._host.gate.phase is not Phase.HELD:
-            self._begin_what_is_due(streams)
-            return {}
+            return {held.id: held for held in stand_ins if held.begin_if_due()}
         found: dict[str, StreamingQuery] = {
             item.query_id: item.query for item in self._owned_in(streams, let_end=False) if item.query is not None
         }
-        found.update((held.id, held) for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams) and held.is_listed)
+        found.update((held.id, held) for held in stand_ins if held.is_listed)
         return found
 
     def any_let_end(self, streams: StreamingQueryManager) -> bool:
         """Return whether a query of a session has ended for the application although a drain holds it, since it asked to forget such."""
         stopped = any(not item.forgotten for item in self._owned_in(streams, let_end=True))
-        return stopped or any(not held.waits and tracked.belongs_to(streams) for tracked, held in self._known_stand_ins())
+        return stopped or any(not held.waits for held in self._stand_ins_in(streams))
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:
         """Return the queries of a session that have ended, but not by a drain, since the application last asked to forget such.
@@ -280,8 +283,7 @@ class HeldQueries:
 
     def nothing_will_end(self, streams: StreamingQueryManager) -> bool:
         """Return whether a wait for any query's end would be endless, because a drain has kept the queries from starting."""
-        held = any(tracked.belongs_to(streams) for tracked, _ in self._known_stand_ins())
-        return held and not streams.active
+        return bool(self._stand_ins_in(streams)) and not streams.active
 
     def forget_ended(self, streams: StreamingQueryManager) -> None:
         """Take note that the application does not want to be told any more of queries that have ended.
@@ -292,8 +294,9 @@ class HeldQueries:
         ended = [item for item in self._ended(streams) if not self._will_end(item)]
         for item in (*ended, *given_up, *self._owned_in(streams, let_end=True)):
             item.forget()
+        told = [held for held in self._stand_ins_in(streams) if not held.is_due and held.exception() is not None]
         with self._lock:
-            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].exception() is None}
+            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1] not in told}
 
     def _will_end(self, item: TrackedQuery) -> bool:
         with as_agent():

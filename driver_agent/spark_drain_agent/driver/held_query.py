@@ -105,8 +105,12 @@ class HeldQuery(StreamingQuery):
         """Whether it is to be started when the drain lets the driver go."""
         return False
 
-    def begin_if_due(self) -> None:
-        """Nothing: the application starts it again."""
+    def begin_if_due(self) -> bool:
+        """Return False: the application starts it again."""
+        return False
+
+    def await_start(self) -> None:
+        """Wait for nothing: the application starts it again."""
 
     @property
     def is_listed(self) -> bool:

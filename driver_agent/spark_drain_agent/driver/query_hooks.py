@@ -160,7 +160,7 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
         with as_agent():
             query.awaitTermination(_SHORTEST_SECONDS)  # type: ignore[arg-type]  # raises what it failed with
     if ended_beside or agent.held.any_let_end(streams):
-        return True
+        return agent.gate.turns == turns  # else what the drain has put off may be due
     agent.wait_while_held(seconds)
     return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from spark_drain_agent.driver.held_query import HeldQuery
+from spark_drain_agent.gate import Gate, Phase
 
 from tests.agent.apps.sinks import read, to_files
 
-__all__ = ["Listener", "Started", "in_thread", "listening", "start", "writer"]
+__all__ = ["Listener", "Started", "TurningGate", "in_thread", "listening", "running", "start", "writer"]
 
 Result = TypeVar("Result")
 _SECONDS = 90.0
@@ -107,3 +109,34 @@ def listening(spark: SparkSession, started: Callable[[str | None], object]) -> I
         yield listener
     finally:
         spark.streams.removeListener(listener)
+
+
+class TurningGate(Gate):
+    """A held gate that turns right after it was read for the n-th time.
+
+    Parameters
+    ----------
+    turns
+        The phase it then turns to by the number of the reading.
+    """
+
+    def __init__(self, turns: Mapping[int, Phase]) -> None:
+        super().__init__()
+        self.turn(Phase.HELD)
+        self._to, self._readings = turns, 0
+
+    @property
+    def phase(self) -> Phase:
+        """The present phase, which may be over when it is returned."""
+        found = super().phase
+        self._readings += 1
+        if self._readings in self._to:
+            self.turn(self._to[self._readings])
+        return found
+
+
+def running() -> StreamingQuery:
+    """Return a query that does not end."""
+    gate = Gate()
+    gate.turn(Phase.HELD)
+    return HeldQuery("running", gate, lambda _: False)

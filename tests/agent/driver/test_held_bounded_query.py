@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -13,6 +14,8 @@ from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
+
+from tests.agent.driver.streams import TurningGate, in_thread, running
 
 
 @pytest.fixture
@@ -143,3 +146,34 @@ def test_a_signal_handler_may_look_in_the_middle_of_its_start(gate: Gate) -> Non
     gate.turn(Phase.OPEN)
     assert query.awaitTermination() is None
     assert seen == [True]
+
+
+ASKED: dict[str, tuple[Callable[[StreamingQuery], object], object]] = {
+    "isActive": (lambda query: query.isActive, True),
+    "exception": (lambda query: query.exception(), None),
+    "awaitTermination": (lambda query: query.awaitTermination(cast(int, 0.05)), False),
+}
+
+
+@pytest.mark.parametrize("reading", range(1, 8))
+@pytest.mark.parametrize("anew", [False, True], ids=["let go", "held anew"])
+@pytest.mark.parametrize("asked", ASKED)
+def test_nobody_takes_it_for_done_in_the_moment_in_which_the_drain_lets_go(asked: str, anew: bool, reading: int) -> None:
+    ask, answer = ASKED[asked]
+    query = held(TurningGate({reading: Phase.OPEN, reading + 1: Phase.HELD if anew else Phase.OPEN}), running)
+    for _ in range(6):
+        assert ask(query) is answer
+
+
+def test_a_listener_that_looks_in_the_middle_of_its_start_is_not_kept_waiting(gate: Gate) -> None:
+    """Spark waits for it before the start is over."""
+    seen: list[object] = []
+
+    def begin() -> StreamingQuery:
+        seen.extend(in_thread(lambda: (query.isActive, query.exception(), query.begin_if_due()), 5))
+        return begun()
+
+    query = held(gate, begin)
+    gate.turn(Phase.OPEN)
+    assert query.awaitTermination() is None
+    assert seen == [True, None, True]

@@ -22,7 +22,7 @@ from spark_drain_agent.gate import Phase
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 
 from tests.agent.apps.sinks import counted, read, to_files
-from tests.agent.driver.streams import Started, writer
+from tests.agent.driver.streams import Started, listening, writer
 from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -271,25 +271,32 @@ def ended(warm: Warm, query: StreamingQuery, wait: str) -> None:
             pass
     elif wait == "awaits any":
         warm.session.streams.awaitAnyTermination()
+    elif wait == "forgets":
+        while warm.agent.gate.phase is Phase.HELD:
+            time.sleep(0.1)
+        warm.session.streams.resetTerminated()
+        query.awaitTermination()
     else:
         while query.isActive if wait == "polls it" else warm.session.streams.active:
             time.sleep(0.1)
 
 
-@pytest.mark.parametrize("wait", ["awaits", "awaits for a while", "awaits any", "polls it", "polls all"])
+@pytest.mark.parametrize("wait", ["awaits", "awaits for a while", "awaits any", "polls it", "polls all", "forgets"])
 def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: Warm, tmp_path: Path, wait: str) -> None:
-    """A program that archives what there was when it started the query relies on that."""
+    """A program that archives what there was when it started the query relies on that; a listener looks in its start."""
     feed = Feed(tmp_path / "input")
     feed.add()
     start(warm, tmp_path).processAllAvailable()
-    with warm.requested(afterDrain="Keep") as asked:
-        warm.drains.reaches(asked, "Drained")
-        feed.add()
-        query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
-        waiting = Started(lambda: ended(warm, query, wait))
-        time.sleep(1.5)
-        assert not waiting.over
-    waiting.result()
+    with listening(warm.session, lambda _: warm.session.streams.active) as listener:
+        with warm.requested(afterDrain="Keep") as asked:
+            warm.drains.reaches(asked, "Drained")
+            feed.add()
+            query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
+            waiting = Started(lambda: ended(warm, query, wait))
+            time.sleep(1.5)
+            assert not waiting.over
+        waiting.result()
+    assert not listener.errors
     assert ids_in(tmp_path / "out/bounded") == exactly(feed.ids)
     assert not query.isActive
     assert query.exception() is None

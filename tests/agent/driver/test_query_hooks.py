@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from functools import partial
+from threading import Timer
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
@@ -17,12 +19,13 @@ from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.driver import agent as agent_module
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.driver.query_hooks import hook_queries
-from spark_drain_agent.gate import Phase
+from spark_drain_agent.gate import Gate, Phase
+from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import Channel
 
-from tests.agent.driver.streams import in_thread
+from tests.agent.driver.streams import TurningGate, in_thread, running
 from tests.agent.warm import HOOKED
 
 _ME = Identity(run_id="run", pod_name="", pod_uid="", spark_version="4.2.0", agent_version="0.1.0")
@@ -43,7 +46,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     for holder, names in HOOKED:
         for name in names:
             monkeypatch.setattr(holder, name, vars(holder)[name])
-    internals = SimpleNamespace(is_in_jvm=lambda _: True, live=lambda _: SlowToSay(), jvm_ended=False)
+    internals = SimpleNamespace(is_in_jvm=lambda _: True, live=lambda _: SlowToSay(), jvm_ended=False, stop_returned=False)
     agent = Agent(cast(SparkInternals, internals), Channel.in_memory(), _ME)
     hook_queries(lambda: agent)
     return agent
@@ -137,6 +140,46 @@ def test_a_query_beside_a_held_one_counts_once_it_has_ended(agent: Agent, monkey
     else:
         in_thread(streams.awaitAnyTermination, 5)
         assert time.monotonic() - begun >= 1.2
+
+
+def put_off(agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch, begin: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """Return the bounded query that a drain has put off."""
+    monkeypatch.setattr(agent, "gate", gate)
+    monkeypatch.setattr(agent.held, "forget_flush", lambda _: None)
+    monkeypatch.setattr(agent.held, "ended_beside", lambda _: [])
+    captured = SimpleNamespace(query_name="orders")
+    internals = SimpleNamespace(session=SimpleNamespace(streams=None))
+    tracked = SimpleNamespace(captured=captured, bounded=True, label="orders", internals=internals, belongs_to=lambda _: True)
+    return agent.held.stand_in(cast(TrackedQuery, tracked), begin)
+
+
+@pytest.mark.parametrize("reading", range(1, 8))
+def test_a_query_that_a_drain_has_put_off_is_listed_until_it_runs(agent: Agent, monkeypatch: pytest.MonkeyPatch, reading: int) -> None:
+    listed: list[Any] = []
+
+    def begin() -> StreamingQuery:
+        listed.append(SimpleNamespace(id=lambda: SimpleNamespace(toString=lambda: "begun")))
+        return running()
+
+    put_off(agent, TurningGate({reading: Phase.OPEN}), monkeypatch, begin)
+    streams = StreamingQueryManager(SimpleNamespace(active=lambda: listed))
+    assert all(len(streams.active) == 1 for _ in range(8))
+    assert listed
+
+
+@pytest.mark.parametrize("reading", range(1, 12))
+def test_a_query_that_a_drain_has_put_off_is_awaited_among_any(agent: Agent, monkeypatch: pytest.MonkeyPatch, reading: int) -> None:
+    begun: list[StreamingQuery] = []
+
+    def begin() -> StreamingQuery:
+        begun.append(running())
+        return begun[0]
+
+    put_off(agent, TurningGate({reading: Phase.OPEN}), monkeypatch, begin)
+    Timer(1.0, agent.gate.turn, [Phase.OPEN]).start()
+    streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: bool(begun), active=lambda: []))
+    in_thread(streams.awaitAnyTermination, 10)
+    assert begun
 
 
 @pytest.mark.parametrize(

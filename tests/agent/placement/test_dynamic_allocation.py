@@ -107,7 +107,7 @@ def test_spark_gets_more_executors_while_a_placement_waits(placed: Placed, two: 
         assert placed.response(placement_id).status is IN_PROGRESS
         withdraw_placement(placed.channel, placement_id)
         placed.reaches(placement_id, FAILED)
-    assert placed.fewest == 2
+    assert placed.fewest >= 2
     placed.alone()
     placed.check_ledger()
 
