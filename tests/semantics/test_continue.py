@@ -13,7 +13,8 @@ from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_store import DrainState
 
-from tests.semantics.warm import MIDNIGHT, Application, Batches, Event, Input, read_all
+from tests.semantics.user_code import SCHEMA, Periodic
+from tests.semantics.warm import MIDNIGHT, PROVIDERS, Application, Batches, Event, Input, read_all
 from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -67,6 +68,33 @@ def test_what_the_flush_does_not_remove_is_still_there(application: Callable[[],
     version()
     assert sorted(tables.rows[-2:]) == [("a", 3), ("b", 2)]
     assert sorted(unique.rows) == [(1,), (2,), (3,), (4,)]
+
+
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+@pytest.mark.parametrize("careful", [True, False], ids=["sets none in a drain", "sets one in a drain"])
+def test_a_timer_that_sets_itself_anew(
+    careful: bool, flush: str, application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    """One that is counted from the flush's watermark is at the end of time: its key is never called again, and the drain says so."""
+    spark.conf.set(FLUSH_CONF, flush)
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    reports = []
+    for version in range(2):
+        events.add(*([Event(10 * version + number, "ab"[number % 2], 10 * version + number)] for number in range(4)))
+        app = application()
+        grouped = events.stream("0 seconds").groupBy("key")
+        read_all(app.start(grouped.transformWithStateInPandas(Periodic(careful=careful), SCHEMA, "append", "EventTime"), sink))
+        reports.append(app.drain(checkpoint__policy="Continue"))
+        app.close()
+    found = sorted(int(number) for row in sink.rows for number in row[1].split())
+    assert found == ([0, 1, 2, 3, 10, 11, 12, 13] if careful else [0, 1, 2, 3])
+    assert ["let it set none where is_drain_pane() is true" in warning for warning in reports[0].warnings] == [True] + [False] * (
+        not careful
+    )
+    if not careful:
+        assert reports[0].warnings[-1].startswith("2 timers of TransformWithStateInPySpark were set in the flush batch: those counted from")
+        assert "state rows of TransformWithStateInPySpark are left" in reports[1].warnings[-1]
 
 
 def test_the_next_version_writes_files_to_another_folder(

@@ -15,7 +15,7 @@ from spark_drain_agent.queries.tracked import SAME_VERSION_CONF
 from spark_drain_store import DrainState
 
 from tests.semantics import user_code
-from tests.semantics.warm import Application, Batches, Event, Input, read_all
+from tests.semantics.warm import PROVIDERS, Application, Batches, Event, Input, read_all
 from tests.support.own_jvm import session_confs
 
 pytestmark = pytest.mark.spark
@@ -86,3 +86,38 @@ def test_a_function_that_sets_no_timeout_in_the_flush_loses_nothing(app: Applica
     read_all(app.start(_visits(inputs, user_code.until_event_time_or_drain), sink))
     app.drain()
     assert _counted(sink) == _ALL
+
+
+def _collected(inputs: tuple[Input, Input], processor: user_code.Collector) -> DataFrame:
+    """Return what a processor with timers by the clock collects of the same events."""
+    events, clicks = (each.stream() for each in inputs)
+    joined = events.alias("e").join(clicks.alias("c"), F.expr(_WITHIN), "left_outer").select("e.id", "e.key", "e.at")
+    return joined.groupBy("key").transformWithStateInPandas(processor, user_code.SCHEMA, "append", "ProcessingTime")
+
+
+def test_code_that_would_keep_what_comes_in_the_flush_for_a_timer_is_not_drained_unasked(
+    spark: SparkSession, app: Application, inputs: tuple[Input, Input]
+) -> None:
+    """No batch comes after the flush, so the timer never fires: all that the join had held back would be in no sink."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])
+    query = app.start(_collected(inputs, user_code.Collector("processing")), Batches())
+    read_all(query, len(_EVENTS))
+    with app.asked(DrainState.REJECTED) as refused:
+        assert refused.reason == "StateWouldBeLost"
+        assert "hands what Join emits in the flush batch to TransformWithStateInPySpark" in refused.message
+    assert query.isActive
+    report = app.drain(stateLossPolicy="Accept")
+    assert report.warnings[-1] == (
+        "2 state rows of TransformWithStateInPySpark are left with 2 timers that were set in the flush batch: only the archive keeps them"
+    )
+
+
+def test_code_that_emits_at_once_what_comes_in_the_flush_loses_nothing(
+    spark: SparkSession, app: Application, inputs: tuple[Input, Input]
+) -> None:
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS["rocksdb"])
+    sink = Batches()
+    read_all(app.start(_collected(inputs, user_code.Prompt("processing")), sink), len(_EVENTS))
+    report = app.drain(stateLossPolicy="Accept")
+    assert {key: set(ids.split()) for key, ids in sink.drained} == _ALL
+    assert [operator.disposition for operator in report.operators] == ["flushed", "flushed"]

@@ -121,3 +121,41 @@ class Collector(StatefulProcessor):
 
     def close(self) -> None:
         pass
+
+
+class Periodic(Collector):
+    """Emits a key's ids each time that the watermark has gone on by a second.
+
+    Parameters
+    ----------
+    careful
+        Whether it sets no timer in the batch of a drain.
+    """
+
+    def __init__(self, *, careful: bool) -> None:
+        super().__init__("event")
+        self._careful = careful
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803  # pyspark's names
+        if not list(self._handle.listTimers()):
+            self._handle.registerTimer(timerValues.getCurrentWatermarkInMs() + 1000)
+        self._state.update((_joined(self._remembered(), (number for frame in rows for number in frame["id"])),))
+        yield from ()
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803  # pyspark's names
+        if not (self._careful and is_drain_pane()):
+            self._handle.registerTimer(timerValues.getCurrentWatermarkInMs() + 1000)
+        if found := self._remembered():
+            self._state.clear()
+            yield self._out(key, found)
+
+
+class Prompt(Collector):
+    """Emits at once what comes in the batch of a drain, after which no timer fires."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803  # pyspark's names
+        if not is_drain_pane():
+            yield from super().handleInputRows(key, rows, timerValues)
+            return
+        yield self._out(key, _joined(self._remembered(), (number for frame in rows for number in frame["id"])))
+        self._state.clear()

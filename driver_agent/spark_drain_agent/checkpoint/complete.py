@@ -20,6 +20,7 @@ from spark_drain_agent.checkpoint.journal import Journal, JournalStep, Malformed
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.checkpoint.seed import lift_fence, prune_archives, seed
 from spark_drain_agent.milestones import reached
+from spark_drain_agent.spark_internals.live_query import OperatorState
 
 __all__ = ["Application", "Completed", "complete", "prepare"]
 
@@ -51,12 +52,12 @@ class Completed:
     ----------
     journal
         Its last state.
-    rows_after
-        State rows left by the flush, per operator; empty when unknown.
+    left
+        The state left by the flush, per operator; empty when unknown.
     """
 
     journal: Journal
-    rows_after: tuple[int, ...]
+    left: tuple[OperatorState, ...]
 
 
 def prepare(files: CheckpointFiles, journal: Journal) -> Journal:
@@ -102,7 +103,7 @@ def complete(
     MalformedJournalError
         The journal is older than the checkpoint; nothing was touched.
     """
-    rows_after: tuple[int, ...] = ()
+    left: tuple[OperatorState, ...] = ()
     if journal.step in (JournalStep.FLUSH_LOGGED, JournalStep.FLUSHED) and not held(files):
         raise MalformedJournalError.old(files.root, journal.drain_id)
     if journal.step < JournalStep.FLUSHED:
@@ -110,7 +111,7 @@ def complete(
             archive_running_flush(files, journal, begun=True)
         else:
             (set_fence if begun else fence)(files, journal)
-            rows_after = _flush(files, journal, application, begun=begun)
+            left = _flush(files, journal, application, begun=begun)
         journal = write_journal(files, journal.at(JournalStep.FLUSHED))
         reached("flushed")
     if journal.step < JournalStep.SEEDED:
@@ -118,10 +119,10 @@ def complete(
     if journal.step < JournalStep.DONE:
         journal = lift_fence(files, journal)
         prune_archives(files, retain_archives)
-    return Completed(journal, rows_after)
+    return Completed(journal, left)
 
 
-def _flush(files: CheckpointFiles, journal: Journal, application: Application, *, begun: bool) -> tuple[int, ...]:
+def _flush(files: CheckpointFiles, journal: Journal, application: Application, *, begun: bool) -> tuple[OperatorState, ...]:
     if journal.step is JournalStep.PREPARED and not begun and flush_committed(files, journal):
         archive_running_flush(files, journal)
         return ()

@@ -15,7 +15,7 @@ from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, 
 from spark_drain_agent.checkpoint.state_files import lacking, lacking_ids, needed_state
 from spark_drain_agent.clock import wall
 from spark_drain_agent.milestones import reached
-from spark_drain_agent.spark_internals.live_query import state_rows
+from spark_drain_agent.spark_internals.live_query import OperatorState, operator_states
 
 __all__ = [
     "FlushError",
@@ -182,7 +182,7 @@ def check_state(files: CheckpointFiles, journal: Journal) -> None:
         raise FlushError(f"the state after batch {batch_id} was not written, in {missing[0]}: Spark's log says why (Error closing)")
 
 
-def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, planned: bool = False) -> tuple[int, ...]:
+def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, planned: bool = False) -> tuple[OperatorState, ...]:
     """Run the planned flush batch.
 
     Parameters
@@ -196,8 +196,8 @@ def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, 
 
     Returns
     -------
-    tuple of int
-        State rows that are left, per operator in Spark's order; empty where Spark does not say.
+    tuple of OperatorState
+        What is left, per operator in Spark's order; empty where Spark does not say.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, 
         raise FlushError(f"batch {journal.flush_batch_id} ended without a commit in {files.uri(work.name('commits'))}")
     check_state(files, journal)
     reached("flush-committed")
-    return state_rows(query)
+    return operator_states(query)
 
 
 def _run_once(launch_once: LaunchOnce, checkpoint: Checkpoint) -> StreamingQuery:

@@ -29,7 +29,7 @@ from spark_drain_agent.queries.flush_in_place import flush_running, running_flus
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError, application, give_up_command
 from spark_drain_agent.queries.freeze import FrozenQuery, newest_planned, terminate
 from spark_drain_agent.queries.tracked import TrackedQuery, owners_word
-from spark_drain_agent.spark_internals.live_query import LiveQuery
+from spark_drain_agent.spark_internals.live_query import LiveQuery, OperatorState
 from spark_drain_agent.spark_internals.relaunch import leave_state_unchecked
 from spark_drain_agent.user_code.batch_marks import marked
 
@@ -188,8 +188,8 @@ class CommittedQuery:
                 begun=journal is not pending,
                 last=last,
             )
-            rows_after = completed.rows_after or self._rows_after_running_flush(completed.journal)
-            self._report = describe_drained(self._report, files, completed.journal, rows_after, last)
+            left = completed.left or self._left_by_running_flush(completed.journal)
+            self._report = describe_drained(self._report, files, completed.journal, left, last)
         self.let_go()
 
     def _begun(self, checkpoint: Checkpoint, journal: Journal | None, committed: int | None, tell: Callable[[str], None]) -> Journal | None:
@@ -281,9 +281,9 @@ class CommittedQuery:
             LOG.info("drain %s: %s is flushed on a work copy, since %s", self._drain_id, self.label, obstacle)
         return not obstacle
 
-    def _rows_after_running_flush(self, journal: Journal) -> tuple[int, ...]:
+    def _left_by_running_flush(self, journal: Journal) -> tuple[OperatorState, ...]:
         progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
-        return self._tracked.state_rows() if progress is not None and progress["batchId"] == journal.flush_batch_id else ()
+        return self._tracked.operator_states() if progress is not None and progress["batchId"] == journal.flush_batch_id else ()
 
     def _export_kept(self, checkpoint: Checkpoint) -> None:
         """Export what mode Stop keeps."""

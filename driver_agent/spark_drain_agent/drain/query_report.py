@@ -12,6 +12,7 @@ from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
 from spark_drain_agent.planning.plan import QueryPlan, measured, residue
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.live_query import OperatorState
 
 __all__ = ["describe_drained", "describe_planned", "describe_query", "describe_untouched"]
 
@@ -43,7 +44,7 @@ def describe_untouched(report: QueryReport, sources: tuple[str, ...], checkpoint
 
 
 def describe_drained(
-    report: QueryReport, files: CheckpointFiles, journal: Journal, rows_after: tuple[int, ...], last: OffsetEntry | None = None
+    report: QueryReport, files: CheckpointFiles, journal: Journal, left: tuple[OperatorState, ...], last: OffsetEntry | None = None
 ) -> QueryReport:
     """Return the report of a drained query.
 
@@ -53,24 +54,26 @@ def describe_drained(
         What was said of it up to now.
     files, journal
         Its checkpoint, and the journal at its end.
-    rows_after
-        State rows that are left, per operator.
+    left
+        The state that is left, per operator.
     last
         The entry of the newest batch before the drain, where it is known.
     """
-    operators = measured(report.operators, journal.state_rows, rows_after)
+    policy = journal.checkpoint_policy
+    operators = measured(report.operators, journal.state_rows, [state.rows for state in left])
+    warnings = (*report.warnings, *residue(operators, [state.timers_set for state in left], policy))
     archive = files.uri(journal.work) if files.is_folder(journal.work) else ""
     return replace(
         report,
         id=report.id or str(json.loads(journal.metadata).get("id", "")),
         state=DrainState.DRAINED,
-        checkpoint_policy=journal.checkpoint_policy,
+        checkpoint_policy=policy,
         last_batch_id=journal.batch_id,
         flush_batch_id=journal.flush_batch_id if journal.flushes else None,
         end_offsets=_named(journal.sources, last or _last_entry(files, journal)),
         watermark_ms=journal.watermark_ms,
         operators=operators,
-        warnings=tuple(dict.fromkeys((*report.warnings, *residue(operators, journal.checkpoint_policy)))),
+        warnings=tuple(dict.fromkeys(warnings)),
         archive=archive,
         side_output=journal.side_output,
         state_export=journal.state_export,

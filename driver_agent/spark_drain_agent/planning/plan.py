@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -210,6 +211,7 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
             f"{facts.label} keeps state that an infinite watermark does not emit ({', '.join(forgotten)}), and without which the next "
             f"version may have to start: set stateLossPolicy to 'Accept'{keep_it}",
         )
+    _check_late_input(options, facts)
     policy, restart = _checkpoint_policy(options, facts)
     _check_gap(options, facts, policy)
     # With Continue a next batch needs a state of its id, and a flush whose rows go nowhere is what makes an empty one.
@@ -299,14 +301,31 @@ def measured(planned: Sequence[OperatorReport], before: Sequence[int], after: Se
     return tuple(found)
 
 
-def residue(operators: Sequence[OperatorReport], checkpoint_policy: str) -> tuple[str, ...]:
-    """Return a warning for each operator of which rows outlived the flush although it was to empty them."""
-    where = "the next version finds them" if checkpoint_policy == "Continue" else "only the archive keeps them"
-    return tuple(
-        f"{operator.rows_after} state rows of {operator.name} are left {_LEFT_BY_SPARK.get(operator.name, _LEFT_BY_CODE)}: {where}"
-        for operator in operators
-        if operator.disposition == "residual"
-    )
+def residue(operators: Sequence[OperatorReport], timers_set: Sequence[int], checkpoint_policy: str) -> tuple[str, ...]:
+    """Return warnings of rows that outlived the flush although it was to empty them, and of timers that code has set in it.
+
+    Parameters
+    ----------
+    operators
+        As measured.
+    timers_set
+        How many timers were set in the flush batch, per operator; shorter where that is not known.
+    checkpoint_policy
+        With ``Continue`` the next version goes on with both.
+    """
+    goes_on = checkpoint_policy == "Continue"
+    where = "the next version finds them" if goes_on else "only the archive keeps them"
+    found = []
+    for operator, timers in zip(operators, itertools.chain(timers_set, itertools.repeat(0)), strict=False):
+        if operator.disposition == "residual":
+            code = f"with {timers} timers that were set in the flush batch" if timers else _LEFT_BY_CODE
+            found.append(f"{operator.rows_after} state rows of {operator.name} are left {_LEFT_BY_SPARK.get(operator.name, code)}: {where}")
+        if goes_on and timers:
+            found.append(
+                f"{timers} timers of {operator.name} were set in the flush batch: those counted from its clock or watermark are set at the "
+                "end of time, and the next version, which goes on with them, never fires them"
+            )
+    return tuple(found)
 
 
 def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> tuple[str, bool]:
@@ -347,6 +366,19 @@ def _check_gap(options: DrainOptions, facts: QueryFacts, policy: str) -> None:
         )
 
 
+def _check_late_input(options: DrainOptions, facts: QueryFacts) -> None:
+    """Refuse to hand rows to code that would keep them for a timer by the clock: after the flush there is no batch in which one fires."""
+    late = [operator for operator in facts.operators if operator.processing_time and operator.fed_by]
+    if late and options.state_loss_policy == "Refuse" and options.incomplete_windows != "Discard":
+        keep_it = ", or use mode 'Stop', which emits nothing" if facts.checkpoint_location is not None else ""
+        raise PlanRejectedError(
+            reasons.STATE_WOULD_BE_LOST,
+            f"{facts.label} hands what {', '.join(late[0].fed_by)} emits in the flush batch to {late[0].name}, and no batch comes after "
+            "that to fire a timer that its code sets there: let that code emit at once where is_drain_pane() is true, and set "
+            f"stateLossPolicy to 'Accept'{keep_it}",
+        )
+
+
 def _obstacle_to_empty_state(facts: QueryFacts) -> str:
     """Return why no empty state can be made for a batch with another id than 0, or ""."""
     release, provider = ".".join(facts.spark_version.split(".")[:2]), facts.state_provider.rsplit(".", 1)[-1]
@@ -384,11 +416,15 @@ def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ..
     if any(operator.name == "Join" for operator in facts.operators):
         found.append(f"{facts.label} joins streams: a pair with one half read before the drain and the other after it is not found")
     leaving = sorted({operator.name for operator in facts.operators if operator.timers})
-    if leaving and policy != "Continue":
-        found.append(
-            f"{facts.label} keeps state by code of its own ({', '.join(leaving)}): what that code does not emit when its timers or timeouts"
-            " fire, or has set none for, is not emitted, and the next version starts without it"
+    if leaving:
+        what = (
+            "a timer or timeout that it sets in the flush batch, counted from that batch's clock or watermark, is set at the end of time, "
+            "and the next version, which goes on with it, never fires it: let it set none where is_drain_pane() is true"
+            if policy == "Continue"
+            else "what that code does not emit when its timers or timeouts fire, or has set none for, is not emitted, and the next version "
+            "starts without it"
         )
+        found.append(f"{facts.label} keeps state by code of its own ({', '.join(leaving)}): {what}")
     if any(operator.processing_time for operator in facts.operators):
         found.append(
             f"{facts.label} has processing-time timers: its flush batch runs with a clock at 2262-01-01, beyond all of them, and "

@@ -23,7 +23,7 @@ from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES, R
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.empty_limits import keep_empty_limits
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
-from spark_drain_agent.spark_internals.live_query import LiveQuery, state_rows
+from spark_drain_agent.spark_internals.live_query import LiveQuery, OperatorState, operator_states
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator
 from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.relations import read_from, written_to
@@ -189,7 +189,8 @@ class TrackedQuery:
         self.keep_limits(self._session)
         if same:
             leave_state_unchecked(self._session)
-        return self.internals.in_session(self.captured, self._session)
+        # The end of a bounded query tells a listener that all was read, which is not for the drain to say.
+        return self.internals.in_session(self.captured, self._session, listeners=not self.bounded)
 
     def keep_limits(self, session: Any) -> None:
         """Let limits that are in the plans of batches stay in that of one without input, in a JVM session that is not the application's."""
@@ -401,9 +402,13 @@ class TrackedQuery:
             state_unsure=policy == "Continue" and self.checkpoint_files().spark_hides_failures,
         )
 
+    def operator_states(self) -> tuple[OperatorState, ...]:
+        """Return the state per operator after the last batch, empty when unknown."""
+        return operator_states(self.query) if self.query is not None else ()
+
     def state_rows(self) -> tuple[int, ...]:
         """Return the state rows per operator after the last batch, empty when unknown."""
-        return state_rows(self.query) if self.query is not None else ()
+        return tuple(state.rows for state in self.operator_states())
 
     @property
     def bounded(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -17,19 +17,28 @@ from spark_drain_agent.spark_internals.trees import items, pairs, top_down
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
 
-__all__ = ["LiveQuery", "state_rows"]
+__all__ = ["LiveQuery", "OperatorState", "operator_states"]
 
 _JOIN_MS = 200
 _LOCK_MS = 200
 _FRAMES = 16
+_TIMERS_SET = "numRegisteredTimers"  # of TransformWithStateExec
 _LIMIT = "StreamingGlobalLimit"
 _RANDOM_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def state_rows(query: StreamingQuery) -> tuple[int, ...]:
-    """Return the state rows per operator after the last batch, in Spark's order; empty where Spark does not say."""
+class OperatorState(NamedTuple):
+    """What a batch has left in an operator's state: its rows, without timers, and how many timers code has set in that batch."""
+
+    rows: int
+    timers_set: int = 0
+
+
+def operator_states(query: StreamingQuery) -> tuple[OperatorState, ...]:
+    """Return the state per operator after the last batch, in Spark's order; empty where Spark does not say."""
     progress = query.lastProgress
-    return tuple(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]) if progress is not None else ()
+    operators = progress["stateOperators"] if progress is not None else ()
+    return tuple(OperatorState(int(found["numRowsTotal"]), int(found.get("customMetrics", {}).get(_TIMERS_SET, 0))) for found in operators)
 
 
 class LiveQuery:

@@ -7,7 +7,7 @@ join's condition there, and a distinct an aggregation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
@@ -50,6 +50,10 @@ class LogicalOperator:
     needs_input
         Whether Spark's optimizer takes it out of the plan of a batch without input: a limit with no watermark below it, which hides from
         the optimizer that there are no rows.
+    emits_at_the_end
+        Whether an infinite watermark makes it emit rows: an inner join has emitted each pair before.
+    fed_by
+        Names of the operators that then hand rows to its code.
     """
 
     name: str
@@ -57,6 +61,8 @@ class LogicalOperator:
     timers: bool = False
     processing_time: bool = False
     needs_input: bool = False
+    emits_at_the_end: bool = False
+    fed_by: tuple[str, ...] = ()
 
     @property
     def sets_event_timeouts(self) -> bool:
@@ -79,6 +85,9 @@ def operators_of(internals: SparkInternals, plan: Any, output_mode: str) -> Iter
         if each.isStreaming() and children and children[0].isStreaming():
             found = _stateful(internals, str(each.nodeName()), each, children)
             if found is not None and not (found.name in LIMITS and output_mode != "Append" and _has(each, "Aggregate")):
+                if found.timers:
+                    below = [operator for child in children for operator in operators_of(internals, child, output_mode)]
+                    found = replace(found, fed_by=tuple(sorted({operator.name for operator in below if operator.emits_at_the_end})))
                 yield found
 
 
@@ -98,22 +107,27 @@ def watermarks_of(internals: SparkInternals, plan: Any) -> Iterator[str]:
 
 def _stateful(internals: SparkInternals, name: str, plan: Any, children: list[Any]) -> LogicalOperator | None:
     if name == "Aggregate":
-        return LogicalOperator(name, _watermarked(plan.groupingExpressions()))
+        watermarked = _watermarked(plan.groupingExpressions())
+        return LogicalOperator(name, watermarked, emits_at_the_end=watermarked)
     if name in ("Deduplicate", "DeduplicateWithinWatermark"):
         return LogicalOperator(name, _watermarked(plan.keys()))
     if name == "Join" and children[1].isStreaming():
-        return LogicalOperator(name, _both_sides_expire(internals, plan))
+        return LogicalOperator(name, _both_sides_expire(internals, plan), emits_at_the_end="Outer" in str(plan.joinType().toString()))
     if name.startswith("FlatMapGroups") and name.endswith("WithState"):  # without state: applyInPandas, applyInArrow
         timeout = str(plan.timeout().toString())
         timers = timeout != "NoTimeout"
-        return LogicalOperator(name, watermarked=timers, timers=timers, processing_time=timeout.startswith("ProcessingTime"))
+        return _with_code(name, timers=timers, processing_time=timeout.startswith("ProcessingTime"))
     if name.startswith("TransformWithState"):
         mode = str(plan.timeMode().toString())
         timers = mode not in ("None", "NoTime")
-        return LogicalOperator(name, watermarked=timers, timers=timers, processing_time=mode.startswith("ProcessingTime"))
+        return _with_code(name, timers=timers, processing_time=mode.startswith("ProcessingTime"))
     if name in LIMITS:
         return LogicalOperator(name, watermarked=False, needs_input=not _has(plan, _WATERMARK))
     return None
+
+
+def _with_code(name: str, *, timers: bool, processing_time: bool) -> LogicalOperator:
+    return LogicalOperator(name, watermarked=timers, timers=timers, processing_time=processing_time, emits_at_the_end=timers)
 
 
 def _has(plan: Any, name: str) -> bool:

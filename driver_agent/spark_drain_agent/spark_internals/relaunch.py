@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["RETAINED", "active", "leave_state_unchecked", "prepare_relaunch"]
+from spark_drain_agent.spark_internals.trees import pairs
+
+__all__ = ["RETAINED", "active", "confs_of", "leave_state_unchecked", "prepare_relaunch", "with_confs"]
 
 RETAINED = "spark.sql.streaming.minBatchesToRetain"
 """Conf: of so many batches Spark keeps the state. With 1, RocksDB's state before the flush goes once the flush is committed (measured)."""
@@ -17,7 +19,7 @@ _LIFTED = {f"{_DELTA}allowSchemaLocationOutsideCheckpointLocation": "true", f"{_
 """Delta wants a source's schema log below the checkpoint that it was made for; a work copy of that checkpoint is another folder."""
 
 
-def prepare_relaunch(session: Any, application: Any) -> None:
+def prepare_relaunch(session: Any, application: Any, *, listeners: bool) -> None:
     """Make a session of the JVM, which is none of the application's, ready to start a query of the application.
 
     Parameters
@@ -25,7 +27,9 @@ def prepare_relaunch(session: Any, application: Any) -> None:
     session
         For the start.
     application
-        The application's session, whose listeners are told of the query.
+        The application's session.
+    listeners
+        Whether its listeners are told of the query.
     """
     conf = session.sessionState().conf()
     for name, value in _LIFTED.items():
@@ -33,7 +37,7 @@ def prepare_relaunch(session: Any, application: Any) -> None:
             conf.setConfString(name, value)
     conf.setConfString(RETAINED, str(max(2, int(conf.getConfString(RETAINED, "100")))))
     told = list(session.streams().listListeners())
-    for listener in application.streams().listListeners():
+    for listener in application.streams().listListeners() if listeners else ():
         if listener not in told:
             session.streams().addListener(listener)
 
@@ -45,6 +49,36 @@ def leave_state_unchecked(session: Any) -> None:
     an empty relation is calculated before its nullability is looked at. The rows are the same, and Spark refuses the schema.
     """
     session.sessionState().conf().setConfString(_CHECK, "false")
+
+
+def confs_of(session: Any) -> dict[str, str]:
+    """Return the confs that are set in a session of the JVM."""
+    return {name: str(value) for name, value in pairs(session.sessionState().conf().getAllConfs())}
+
+
+@contextmanager
+def with_confs(session: Any, confs: Mapping[str, str]) -> Iterator[None]:
+    """Give the application's session, while it starts a query, the confs that it had before; what is set meanwhile stays.
+
+    Spark copies the session in the middle of a start. One in another session would not be listed in the application's own.
+    """
+    present = confs_of(session)
+    changed = {name for name in {*confs, *present} if confs.get(name) != present.get(name)}
+    _set_confs(session, {name: confs.get(name) for name in changed})
+    try:
+        yield
+    finally:
+        if changed:
+            after = confs_of(session)
+            _set_confs(session, {name: present.get(name) for name in changed if after.get(name) == confs.get(name)})
+
+
+def _set_confs(session: Any, confs: Mapping[str, str | None]) -> None:
+    for name, value in confs.items():
+        if value is None:
+            session.sessionState().conf().unsetConf(name)
+        else:
+            session.sessionState().conf().setConfString(name, value)
 
 
 @contextmanager

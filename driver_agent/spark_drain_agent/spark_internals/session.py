@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -27,7 +27,7 @@ from spark_drain_agent.spark_internals.jvm_process import jvm_ended
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
-from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
+from spark_drain_agent.spark_internals.relaunch import active, confs_of, prepare_relaunch, with_confs
 from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
 from spark_drain_agent.spark_internals.source_options import names_given
@@ -229,9 +229,9 @@ class SparkInternals:
         if dataset is None or not {"extraOptions", "trigger", "outputMode", "source"} <= fields.keys():
             raise UnsupportedSparkError(f"the DataStreamWriter of Spark {self.spark_version} is not known: {sorted(fields)}")
         confs = tuple(str(self.session.conf.get(name)) for name in _VALUE_CONFS)
-        return CapturedWriter(dataset, fields, launch, writer._sq, path, table, sink_code(self, fields), confs, self._local_properties())
+        return CapturedWriter(dataset, fields, launch, writer._sq, path, table, sink_code(self, fields), confs, self.local_properties())
 
-    def _local_properties(self) -> tuple[tuple[str, str], ...]:
+    def local_properties(self) -> tuple[tuple[str, str], ...]:
         """Return the local properties of the calling thread, which those that it starts inherit."""
         java_context: Any = self.context._jsc  # None once PySpark has stopped it, which the start will say
         if java_context is None:
@@ -246,9 +246,9 @@ class SparkInternals:
         cloned.sessionState().catalog()  # schema and views are copied when they are first asked for
         return cloned
 
-    def in_session(self, captured: CapturedWriter, session: Any) -> CapturedWriter:
-        """Return a writer for a start in a JVM session that is not the application's."""
-        prepare_relaunch(session, self._jsession)
+    def in_session(self, captured: CapturedWriter, session: Any, *, listeners: bool) -> CapturedWriter:
+        """Return a writer for a start in a JVM session that is not the application's, whose ``listeners`` are told of it or not."""
+        prepare_relaunch(session, self._jsession, listeners=listeners)
         plan = read_in(self, captured.dataset.queryExecution().analyzed(), session)
         return replace(captured, dataset=self.first_class(_DATASETS).ofRows(session, plan))
 
@@ -280,6 +280,16 @@ class SparkInternals:
     def launch(self, captured: CapturedWriter) -> StreamingQuery:
         """Start the captured query as the application would have started it."""
         return self._launched(captured, self._writer(captured))
+
+    def launcher_as_now(self, captured: CapturedWriter) -> Callable[[], StreamingQuery]:
+        """Return what starts the captured query later, in the session with the confs that it has now."""
+        confs = confs_of(self._jsession)
+
+        def launch() -> StreamingQuery:
+            with with_confs(self._jsession, confs):
+                return self.launch(captured)
+
+        return launch
 
     def _launched(self, captured: CapturedWriter, jwriter: Any) -> StreamingQuery:
         with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):

@@ -91,8 +91,41 @@ def test_state_that_only_code_could_emit_is_said_in_the_plan(name: str) -> None:
     """Only the flush shows what timers leave; planned as flushed without a word, all state of a processor without timers was lost."""
     facts = replace(FACTS, operators=(LogicalOperator(name, watermarked=True, timers=True),))
     planned = {policy: plan_query(DrainOptions(checkpoint_policy=policy), facts).warnings for policy in ("Auto", "Continue")}
-    assert {policy: sum(name in warning for warning in warnings) for policy, warnings in planned.items()} == {"Auto": 1, "Continue": 0}
+    assert {policy: sum(name in warning for warning in warnings) for policy, warnings in planned.items()} == {"Auto": 1, "Continue": 1}
+    assert "starts without it" in " ".join(planned["Auto"])
+    assert "let it set none where is_drain_pane() is true" in " ".join(planned["Continue"])
     assert not any("code of its own" in warning for warning in plan_query(DrainOptions(), FACTS).warnings)
+
+
+@pytest.mark.parametrize("name", ["TransformWithStateInPySpark", "FlatMapGroupsInPandasWithState"])
+def test_code_that_keeps_what_comes_in_the_flush_for_a_timer_has_no_batch_in_which_it_fires(name: str) -> None:
+    """A window before a processor with timers by the clock: what the flush had handed on was in no sink."""
+    operator = LogicalOperator(name, watermarked=True, timers=True, processing_time=True, fed_by=("Aggregate",))
+    facts = replace(FACTS, operators=(operator, FACTS.operators[0]))
+    with pytest.raises(PlanRejectedError, match=f"hands what Aggregate emits in the flush batch to {name}, and no batch") as refused:
+        plan_query(DrainOptions(), facts)
+    assert refused.value.reason == "StateWouldBeLost"
+    assert plan_query(DrainOptions(state_loss_policy="Accept"), facts).flushes
+    assert plan_query(DrainOptions(incomplete_windows="Discard"), facts)
+    assert plan_query(DrainOptions(mode="Stop"), facts)
+    for harmless in (replace(operator, processing_time=False), replace(operator, fed_by=())):
+        assert plan_query(DrainOptions(), replace(facts, operators=(harmless,))).flushes
+
+
+def test_timers_that_were_set_in_the_flush_are_told() -> None:
+    """With Continue they lie at the end of time in the state that goes on, whether rows are left or not."""
+    name = "TransformWithStateInPySpark"
+    planned = [OperatorReport(name=name, disposition="flushed"), OperatorReport(name="Aggregate", disposition="flushed")]
+    left = measured(planned, (5, 7), (3, 0))
+    assert residue(left, (4, 0), "Reseed") == (
+        f"3 state rows of {name} are left with 4 timers that were set in the flush batch: only the archive keeps them",
+    )
+    assert residue(measured(planned, (5, 7), (0, 0)), (4, 0), "Reseed") == ()
+    assert "never fires them" in residue(left, (4, 0), "Continue")[1]
+    (warning,) = residue(measured(planned, (5, 7), (0, 0)), (4,), "Continue")
+    assert warning.startswith(
+        f"4 timers of {name} were set in the flush batch: those counted from its clock or watermark are set at the end"
+    )
 
 
 def test_state_with_a_time_to_live_expires_at_the_end_of_time() -> None:
@@ -109,10 +142,10 @@ def test_rows_that_outlive_the_flush_are_residual() -> None:
         ("residual", 5, 2),
         ("forgotten", 7, 7),
     ]
-    (warning,) = residue(found, "Reseed")
+    (warning,) = residue(found, (), "Reseed")
     assert warning == "2 state rows of a are left after every timer has fired: only the archive keeps them"
-    assert "the next version finds them" in residue(found, "Continue")[0]
-    assert residue(measured(planned, (), ()), "Reseed") == ()
+    assert "the next version finds them" in residue(found, (), "Continue")[0]
+    assert residue(measured(planned, (), ()), (), "Reseed") == ()
     assert measured(planned, (5,), ())[0] == replace(planned[0], rows_before=5)
     assert measured(found, (), ()) == found, "what an earlier run has measured is lost"
 
@@ -128,7 +161,7 @@ def test_rows_that_outlive_the_flush_are_residual() -> None:
 def test_who_has_left_rows_is_said(name: str, said: str) -> None:
     """Windows and joins have no timers: what is left of them, Spark has left."""
     left = measured([OperatorReport(name=name, disposition="flushed")], (3,), (3,))
-    assert residue(left, "Reseed") == (f"{said}: only the archive keeps them",)
+    assert residue(left, (), "Reseed") == (f"{said}: only the archive keeps them",)
 
 
 @pytest.mark.parametrize(
