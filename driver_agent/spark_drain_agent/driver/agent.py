@@ -148,6 +148,7 @@ class Agent:
         finally:
             with self._drain_lock:
                 self._drain, self._drain_ended = None, monotonic()
+            self.held.begin_what_is_due()
             self.let_go()
             self._consider_again()
 
@@ -216,7 +217,19 @@ class Agent:
         drain = self._drain
         if drain is not None and drain.forward:
             drain.offer(tracked)
-        return self.held.stand_in(tracked, lambda: self.start_query(internals, lambda: captured, lambda: internals.launch(captured)))
+        return self.held.stand_in(tracked, self._later(tracked))
+
+    def _later(self, tracked: TrackedQuery) -> Callable[[], StreamingQuery]:
+        """Return what starts a query when a drain has let the driver go, as it would have been started now."""
+        internals, captured = tracked.internals, tracked.captured
+        launch = internals.launcher_as_now(captured)
+
+        def start() -> StreamingQuery:
+            others = dict.fromkeys(name for name, _ in internals.local_properties())
+            with marked(internals.context, {**others, **dict(captured.local_properties)}):
+                return self.start_query(internals, lambda: captured, launch)
+
+        return start
 
     def _start(self, tracked: TrackedQuery, start_now: Callable[[], StreamingQuery], unasked: QueryStart | None) -> StreamingQuery:
         """Start a query and remember it; it may run although its start has raised an exception."""

@@ -82,11 +82,15 @@ class HeldQueries:
         """Return whether the query seems to run although a drain may have ended it."""
         if self._host.gate.phase is not Phase.HELD or (owned := self._owned(query)) is None:
             return False
-        return not self._over((owned.run_id if owned.query is query else query.runId) in self._stopped_runs)
+        return not self._over(self._may_end(owned, owned.run_id if owned.query is query else query.runId))
+
+    def _may_end(self, owned: TrackedQuery, run_id: str) -> bool:
+        """Return whether a query has ended also without the drain: the application has stopped it, or it ends when it has read."""
+        return run_id in self._stopped_runs or owned.bounded
 
     def _owned_in(self, streams: StreamingQueryManager, *, let_end: bool) -> list[TrackedQuery]:
         """Return the queries of a session that the drain under way is about: those that seem to run, or those that it has let end."""
-        owned = [item for item in self.owned() if item.query is not None and self._ends(item.run_id in self._stopped_runs) is let_end]
+        owned = [item for item in self.owned() if item.query is not None and self._ends(self._may_end(item, item.run_id)) is let_end]
         return [item for item in owned if item.belongs_to(streams)]
 
     def stopped(self, query: StreamingQuery) -> None:
@@ -134,11 +138,8 @@ class HeldQueries:
 
     def any_failure(self, streams: StreamingQueryManager) -> StreamingQueryException | None:
         """Return what the drain of any query of a session failed with, since the application last asked to forget such."""
-        stand_ins = self._stand_ins_in(streams)
-        for held in stand_ins:
-            held.await_start()
         found = (given_up for item, given_up in self._given_up.values() if not item.forgotten and item.belongs_to(streams))
-        failures = (failure for held in stand_ins if (failure := held.exception()) is not None)
+        failures = (failure for held in self._stand_ins_in(streams) if (failure := held.exception()) is not None)
         return next(itertools.chain((given_up.exception() for given_up in found), failures), None)
 
     def ended(self, query: TrackedQuery) -> bool:
@@ -205,6 +206,15 @@ class HeldQueries:
         LOG.warning("%s was not started: a signal came while its start waited", tracked.label)
         return self._known(tracked, HeldQuery(tracked.captured.query_name, self._host.gate, lambda _: True))
 
+    def begin_what_is_due(self) -> None:
+        """Start the bounded queries that a drain has put off, where it has let the driver go; the start of one may wait for long."""
+        for _, held in self._known_stand_ins():
+            if self._host.gate.phase is not Phase.HELD and held.is_due:
+                try:
+                    threading.Thread(target=held.start_if_due, name="spark-drain-start", daemon=True).start()
+                except RuntimeError:  # the system has no more threads now
+                    held.start_if_due()
+
     def _known(self, tracked: TrackedQuery, stand_in: HeldQuery) -> HeldQuery:
         with self._lock:
             self._stand_ins[stand_in.id] = (tracked, stand_in)
@@ -221,7 +231,7 @@ class HeldQueries:
         return self._host.internals.jvm_ended or self._ends(stopped)
 
     def _ends(self, stopped: bool) -> bool:
-        """Return whether the application has stopped a query, or Spark, and was told to end: then it has ended, as without a drain."""
+        """Return whether a query that was ``stopped``, or any when Spark was, has ended, as without a drain: where a signal has come."""
         return (stopped or self._host.internals.stop_returned) and self._host.told_to_end
 
     def forget_stand_ins(self, started: TrackedQuery) -> None:
@@ -233,7 +243,7 @@ class HeldQueries:
             if same_place or same_name:
                 held.stop()  # it is not to be started once more, which would stop this one
         with self._lock:
-            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits or item[1].is_due}
+            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits or item[1].is_pending}
 
     def of(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
         """Return by id the queries of a session that seem to run because a drain holds them."""
@@ -246,7 +256,7 @@ class HeldQueries:
     def _seem_to_run(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
         stand_ins = self._stand_ins_in(streams)
         if self._host.gate.phase is not Phase.HELD:
-            return {held.id: held for held in stand_ins if held.begin_if_due()}
+            return {held.id: held for held in stand_ins if held.is_pending}
         found: dict[str, StreamingQuery] = {
             item.query_id: item.query for item in self._owned_in(streams, let_end=False) if item.query is not None
         }
@@ -294,7 +304,7 @@ class HeldQueries:
         ended = [item for item in self._ended(streams) if not self._will_end(item)]
         for item in (*ended, *given_up, *self._owned_in(streams, let_end=True)):
             item.forget()
-        told = [held for held in self._stand_ins_in(streams) if not held.is_due and held.exception() is not None]
+        told = [held for held in self._stand_ins_in(streams) if held.exception() is not None]
         with self._lock:
             self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1] not in told}
 
@@ -307,6 +317,11 @@ class HeldQueries:
         if not self._ended(streams):
             with as_agent():
                 streams.resetTerminated()
+
+    def forget_flush_before_start(self, streams: StreamingQueryManager) -> None:
+        """Do the same where bounded queries are about to be started, of which none has ended then."""
+        if any(held.is_pending for held in self._stand_ins_in(streams)):
+            self.forget_flush(streams)
 
     def forget_drained(self) -> None:
         """Let ``awaitAnyTermination()`` wait on for the queries that run beside those that were drained, where none of them has ended."""

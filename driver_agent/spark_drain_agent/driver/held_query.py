@@ -102,15 +102,16 @@ class HeldQuery(StreamingQuery):
 
     @property
     def is_due(self) -> bool:
-        """Whether it is to be started when the drain lets the driver go."""
+        """Whether its start is still to begin: not where the application starts it again."""
         return False
 
-    def begin_if_due(self) -> bool:
-        """Return False: the application starts it again."""
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is still to be started, or being started."""
         return False
 
-    def await_start(self) -> None:
-        """Wait for nothing: the application starts it again."""
+    def start_if_due(self) -> None:
+        """Nothing: the application starts it again."""
 
     @property
     def is_listed(self) -> bool:

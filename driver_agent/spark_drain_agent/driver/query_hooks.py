@@ -145,6 +145,7 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
     """Return whether a query has ended, other than by a drain, or raise its exception; wait for one a short time."""
     turns = agent.gate.turns
     if agent.gate.phase is not Phase.HELD:
+        agent.held.forget_flush_before_start(streams)
         _raise(agent.held.any_failure(streams))
         try:
             ended = wait()

@@ -87,7 +87,7 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
         return
     lease = acquire_lease(files, internals)
     try:
-        if ended is not None:
+        if ended is not None and (journal.flushes or journal.checkpoint_policy != "Continue"):  # else it has no state
             _let_uploads_end(tracked, files, ended)
         _prepare(tracked, files, journal, running)
         threading.Thread(

@@ -101,9 +101,9 @@ class Listener(StreamingQueryListener):
 
 
 @contextmanager
-def listening(spark: SparkSession, started: Callable[[str | None], object]) -> Iterator[Listener]:
+def listening(spark: SparkSession, started: Callable[[str | None], object], kind: type[Listener] = Listener) -> Iterator[Listener]:
     """Have a function called for each query that starts in this block."""
-    listener = Listener(started)
+    listener = kind(started)
     spark.streams.addListener(listener)
     try:
         yield listener

@@ -15,7 +15,7 @@ from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
 
-from tests.agent.driver.streams import TurningGate, in_thread, running
+from tests.agent.driver.streams import TurningGate, running
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def refused() -> StreamingQuery:
     raise ValueError("no such folder")
 
 
-def test_it_is_started_once_by_whoever_asks_first(gate: Gate) -> None:
+def test_it_is_started_once(gate: Gate) -> None:
     starts: list[threading.Thread] = []
 
     def begin() -> StreamingQuery:
@@ -61,6 +61,10 @@ def test_it_is_started_once_by_whoever_asks_first(gate: Gate) -> None:
     time.sleep(0.2)
     assert not starts
     gate.turn(Phase.OPEN)
+    assert query.awaitTermination(0.05) is False
+    assert query.isActive, "it will be started"
+    for _ in range(2):
+        query.start_if_due()
     for each in waiting:
         each.join(10)
     assert len(starts) == 1
@@ -80,11 +84,13 @@ def test_nobody_takes_it_for_done_in_the_middle_of_its_start(gate: Gate) -> None
 
     query = held(gate, begin)
     gate.turn(Phase.OPEN)
-    waiting = [threading.Thread(target=query.awaitTermination) for _ in range(2)]
+    waiting = [threading.Thread(target=wait) for wait in (query.start_if_due, query.awaitTermination)]
     for each in waiting:
         each.start()
     time.sleep(0.3)
     assert query.isActive
+    assert query.exception() is None
+    assert query.awaitTermination(0.05) is False, "a limit is one, however long the start takes"
     assert all(each.is_alive() for each in waiting)
     going_on.set()
     for each in waiting:
@@ -96,6 +102,7 @@ def test_nobody_takes_it_for_done_in_the_middle_of_its_start(gate: Gate) -> None
 def test_it_fails_with_its_start(gate: Gate) -> None:
     query = held(gate, refused)
     gate.turn(Phase.OPEN)
+    query.start_if_due()
     assert not query.isActive
     for wait in (query.awaitTermination, query.processAllAvailable):
         with pytest.raises(ValueError, match="no such folder"):
@@ -108,8 +115,21 @@ def test_it_is_not_started_where_the_application_has_stopped_it(gate: Gate) -> N
     query.stop()
     assert query.exception() is None
     gate.turn(Phase.OPEN)
+    query.start_if_due()
     assert query.awaitTermination() is None
     assert (query.isActive, query.exception()) == (False, None)
+
+
+def test_it_is_stopped_where_the_application_stops_it_in_its_start(gate: Gate) -> None:
+    made = HeldQuery("begun", gate, lambda stopped: stopped)
+
+    def begin() -> StreamingQuery:
+        query.stop()
+        return made
+
+    query = held(gate, begin)
+    query.start_if_due()
+    assert not made.isActive
 
 
 def test_it_fails_with_the_drain(gate: Gate) -> None:
@@ -135,19 +155,6 @@ def test_without_a_jvm_it_has_failed(gate: Gate) -> None:
     assert "has read nothing" in str(query.exception())
 
 
-def test_a_signal_handler_may_look_in_the_middle_of_its_start(gate: Gate) -> None:
-    seen: list[bool] = []
-
-    def begin() -> StreamingQuery:
-        seen.append(query.isActive)
-        return begun()
-
-    query = held(gate, begin)
-    gate.turn(Phase.OPEN)
-    assert query.awaitTermination() is None
-    assert seen == [True]
-
-
 ASKED: dict[str, tuple[Callable[[StreamingQuery], object], object]] = {
     "isActive": (lambda query: query.isActive, True),
     "exception": (lambda query: query.exception(), None),
@@ -163,17 +170,3 @@ def test_nobody_takes_it_for_done_in_the_moment_in_which_the_drain_lets_go(asked
     query = held(TurningGate({reading: Phase.OPEN, reading + 1: Phase.HELD if anew else Phase.OPEN}), running)
     for _ in range(6):
         assert ask(query) is answer
-
-
-def test_a_listener_that_looks_in_the_middle_of_its_start_is_not_kept_waiting(gate: Gate) -> None:
-    """Spark waits for it before the start is over."""
-    seen: list[object] = []
-
-    def begin() -> StreamingQuery:
-        seen.extend(in_thread(lambda: (query.isActive, query.exception(), query.begin_if_due()), 5))
-        return begun()
-
-    query = held(gate, begin)
-    gate.turn(Phase.OPEN)
-    assert query.awaitTermination() is None
-    assert seen == [True, None, True]

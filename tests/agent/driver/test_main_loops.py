@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import QueryTerminatedEvent
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 from spark_drain_agent.clock import monotonic
@@ -22,9 +24,10 @@ from spark_drain_agent.gate import Phase
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 
 from tests.agent.apps.sinks import counted, read, to_files
-from tests.agent.driver.streams import Started, listening, writer
+from tests.agent.driver.streams import Listener, Started, in_thread, listening, writer
 from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
+from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -262,7 +265,7 @@ def test_the_end_of_spark_ends_a_start_that_waits(warm: Warm, tmp_path: Path) ->
         warm.again()
 
 
-def ended(warm: Warm, query: StreamingQuery, wait: str) -> None:
+def ended(warm: Warm, query: StreamingQuery, wait: str, sink: Path) -> None:
     """Wait for a query's end as programs do."""
     if wait == "awaits":
         query.awaitTermination()
@@ -276,12 +279,15 @@ def ended(warm: Warm, query: StreamingQuery, wait: str) -> None:
             time.sleep(0.1)
         warm.session.streams.resetTerminated()
         query.awaitTermination()
+    elif wait == "looks at the sink":
+        eventually(lambda: bool(ids_in(sink)), "what was to be read in the sink")
+        query.awaitTermination()
     else:
         while query.isActive if wait == "polls it" else warm.session.streams.active:
             time.sleep(0.1)
 
 
-@pytest.mark.parametrize("wait", ["awaits", "awaits for a while", "awaits any", "polls it", "polls all", "forgets"])
+@pytest.mark.parametrize("wait", ["awaits", "awaits for a while", "awaits any", "polls it", "polls all", "forgets", "looks at the sink"])
 def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: Warm, tmp_path: Path, wait: str) -> None:
     """A program that archives what there was when it started the query relies on that; a listener looks in its start."""
     feed = Feed(tmp_path / "input")
@@ -292,7 +298,7 @@ def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: War
             warm.drains.reaches(asked, "Drained")
             feed.add()
             query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
-            waiting = Started(lambda: ended(warm, query, wait))
+            waiting = Started(lambda: ended(warm, query, wait, tmp_path / "out/bounded"))
             time.sleep(1.5)
             assert not waiting.over
         waiting.result()
@@ -305,8 +311,92 @@ def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: War
     warm.session.streams.resetTerminated()
 
 
-def test_a_bounded_query_that_the_application_has_started_again_itself_is_not_started_once_more(warm: Warm, tmp_path: Path) -> None:
-    """Spark would stop the one that runs (`spark.sql.streaming.stopActiveRunOnRestart`)."""
+def test_a_bounded_query_that_a_drain_has_put_off_is_started_as_it_was_to_be(warm: Warm, tmp_path: Path) -> None:
+    """Spark copies the session's confs and the thread's local properties in a start; a program may set others for its next query."""
+    name, pool, context = "spark.sql.session.timeZone", "spark.scheduler.pool", warm.session.sparkContext
+    seen: list[tuple[str | None, str | None]] = []
+
+    def look(batch: DataFrame, _: int) -> None:
+        seen.append((batch.sparkSession.conf.get(name), context.getLocalProperty(pool)))
+
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path).processAllAvailable()
+    before = warm.session.conf.get(name)
+    with session_confs(warm.session, {name: "Asia/Tokyo"}):
+        context.setLocalProperty(pool, "first")
+        with warm.requested(afterDrain="Keep") as asked:
+            warm.drains.reaches(asked, "Drained")
+            query = writer(warm.session, tmp_path, "bounded", look).trigger(availableNow=True).start()
+            warm.session.conf.set(name, "Europe/Paris")
+            context.setLocalProperty(pool, "second")
+        in_thread(query.awaitTermination)
+        assert warm.session.conf.get(name) == "Europe/Paris"
+        assert context.getLocalProperty(pool) == "second"
+    context.setLocalProperty(pool, None)  # type: ignore[arg-type]  # PySpark removes a property by None
+    assert seen == [("Asia/Tokyo", "first")]
+    assert warm.session.conf.get(name) == before
+    warm.session.streams.resetTerminated()
+
+
+@pytest.mark.parametrize("wait", ["awaits", "awaits any", "polls it", "polls all"])
+def test_a_signal_lets_a_bounded_query_end_that_a_drain_has_ended(
+    warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: str
+) -> None:
+    """The handler only sets a flag, at which a scheduler looks between its queries."""
+    monkeypatch.setattr(signals, "_arrived", {})
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    query = start(warm, tmp_path, "bounded", bounded=True)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with warm.requested() as asked:
+            warm.drains.reaches(asked, "Drained")
+            waiting = Started(lambda: ended(warm, query, wait, tmp_path / "out/bounded"))
+            time.sleep(1.5)
+            assert not waiting.over
+            os.kill(os.getpid(), signal.SIGTERM)
+            waiting.result(20)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ids_in(tmp_path / "out/bounded") == exactly(feed.ids)
+    warm.session.streams.resetTerminated()
+
+
+def test_a_query_without_state_waits_for_no_upload_of_it(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Feed(tmp_path / "input").add()
+    writer(warm.session, tmp_path, "looped").start().processAllAvailable()
+    warm.drain(afterDrain="Keep")
+    monkeypatch.setattr("spark_drain_agent.queries.first_start.late_snapshots_seconds", lambda _: 60.0)
+    begun = time.monotonic()
+    writer(warm.session, tmp_path, "looped").start().processAllAvailable()
+    assert time.monotonic() - begun < 20
+
+
+def test_no_listener_is_told_that_a_bounded_query_has_ended_once_more(warm: Warm, tmp_path: Path) -> None:
+    """A program archives what there was when it started the query; the flush of what it has left open is no end of the next one."""
+    Feed(tmp_path / "input").add()
+    told: list[str] = []
+
+    class Ends(Listener):
+        def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # pyspark's name
+            told.append(str(event.id))
+
+    with listening(warm.session, lambda _: None, kind=Ends):
+        query = start(warm, tmp_path, bounded=True)
+        query.awaitTermination()
+        eventually(lambda: told, "the query's end to be told")
+        warm.drain(afterDrain="Keep")
+        other = writer(warm.session, tmp_path, "other").start()
+        other.stop()
+        eventually(lambda: len(told) > 1, "another query's end to be told")
+    assert told == [query.id, other.id]
+
+
+def test_a_bounded_query_that_the_application_has_started_again_itself_is_not_started_once_more(
+    warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the moment before; Spark would stop the one that runs (`spark.sql.streaming.stopActiveRunOnRestart`)."""
+    monkeypatch.setattr(warm.agent.held, "begin_what_is_due", lambda: None)
     Feed(tmp_path / "input").add()
     start(warm, tmp_path).processAllAvailable()
     with warm.requested(afterDrain="Keep") as asked:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from threading import Timer
+from threading import Event, Timer
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.driver import agent as agent_module
 from spark_drain_agent.driver.agent import Agent
+from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.driver.query_hooks import hook_queries
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -142,7 +143,7 @@ def test_a_query_beside_a_held_one_counts_once_it_has_ended(agent: Agent, monkey
         assert time.monotonic() - begun >= 1.2
 
 
-def put_off(agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch, begin: Callable[[], StreamingQuery]) -> StreamingQuery:
+def put_off(agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch, begin: Callable[[], StreamingQuery]) -> HeldQuery:
     """Return the bounded query that a drain has put off."""
     monkeypatch.setattr(agent, "gate", gate)
     monkeypatch.setattr(agent.held, "forget_flush", lambda _: None)
@@ -158,28 +159,38 @@ def test_a_query_that_a_drain_has_put_off_is_listed_until_it_runs(agent: Agent, 
     listed: list[Any] = []
 
     def begin() -> StreamingQuery:
+        assert len(streams.active) == 1
         listed.append(SimpleNamespace(id=lambda: SimpleNamespace(toString=lambda: "begun")))
         return running()
 
-    put_off(agent, TurningGate({reading: Phase.OPEN}), monkeypatch, begin)
+    query = put_off(agent, TurningGate({reading: Phase.OPEN}), monkeypatch, begin)
     streams = StreamingQueryManager(SimpleNamespace(active=lambda: listed))
     assert all(len(streams.active) == 1 for _ in range(8))
-    assert listed
+    query.start_if_due()
+    assert len(streams.active) == 1
 
 
 @pytest.mark.parametrize("reading", range(1, 12))
 def test_a_query_that_a_drain_has_put_off_is_awaited_among_any(agent: Agent, monkeypatch: pytest.MonkeyPatch, reading: int) -> None:
-    begun: list[StreamingQuery] = []
+    drained, ended, listed = [True], Event(), list[Any]()
 
     def begin() -> StreamingQuery:
-        begun.append(running())
-        return begun[0]
+        listed.append(SimpleNamespace(id=lambda: SimpleNamespace(toString=lambda: "begun")))
+        return running()
 
-    put_off(agent, TurningGate({reading: Phase.OPEN}), monkeypatch, begin)
-    Timer(1.0, agent.gate.turn, [Phase.OPEN]).start()
-    streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: bool(begun), active=lambda: []))
+    query = put_off(agent, TurningGate({reading: Phase.OPEN}), monkeypatch, begin)
+    monkeypatch.setattr(agent.held, "forget_flush", lambda _: drained.clear())
+
+    def let_go() -> None:
+        agent.gate.turn(Phase.OPEN)
+        query.start_if_due()
+        time.sleep(0.2)
+        ended.set()
+
+    Timer(0.8, let_go).start()
+    streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: bool(drained) or ended.wait(0.1), active=lambda: listed))
     in_thread(streams.awaitAnyTermination, 10)
-    assert begun
+    assert ended.is_set()
 
 
 @pytest.mark.parametrize(
