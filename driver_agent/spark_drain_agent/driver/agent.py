@@ -222,7 +222,7 @@ class Agent:
     def _later(self, tracked: TrackedQuery) -> Callable[[], StreamingQuery]:
         """Return what starts a query when a drain has let the driver go, as it would have been started now."""
         internals, captured = tracked.internals, tracked.captured
-        launch = internals.launcher_as_now(captured)
+        launch = internals.launcher_as_now(captured, tracked.location)
 
         def start() -> StreamingQuery:
             others = dict.fromkeys(name for name, _ in internals.local_properties())

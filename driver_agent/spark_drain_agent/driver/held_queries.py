@@ -191,7 +191,9 @@ class HeldQueries:
             made = HeldQuery(name, gate, over, same or "", failure)
         then = "it is started then, if the application goes on" if bounded else "it ends then, and has to be started again"
         LOG.warning("%s is kept from starting until the drain's request is removed; %s", tracked.label, then)
-        return self._known(tracked, made)
+        self._known(tracked, made)
+        self.begin_what_is_due()  # where the drain has let the driver go since
+        return made
 
     def given_up_start(self, tracked: TrackedQuery) -> HeldQuery:
         """Return what ``start()`` returns where a signal has told the program to end while it waited: a query that has ended.

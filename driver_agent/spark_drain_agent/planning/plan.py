@@ -367,8 +367,11 @@ def _check_gap(options: DrainOptions, facts: QueryFacts, policy: str) -> None:
 
 
 def _check_late_input(options: DrainOptions, facts: QueryFacts) -> None:
-    """Refuse to hand rows to code that would keep them for a timer by the clock: after the flush there is no batch in which one fires."""
-    late = [operator for operator in facts.operators if operator.processing_time and operator.fed_by]
+    """Refuse to hand rows to code that would keep them for a timer: after the flush there is no batch in which one fires.
+
+    Timeouts in event time Spark itself refuses there.
+    """
+    late = [operator for operator in facts.operators if operator.timers and operator.fed_by and not operator.sets_event_timeouts]
     if late and options.state_loss_policy == "Refuse" and options.incomplete_windows != "Discard":
         keep_it = ", or use mode 'Stop', which emits nothing" if facts.checkpoint_location is not None else ""
         raise PlanRejectedError(

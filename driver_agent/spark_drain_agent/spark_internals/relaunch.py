@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from spark_drain_agent.spark_internals.trees import pairs
-
-__all__ = ["RETAINED", "active", "confs_of", "leave_state_unchecked", "prepare_relaunch", "with_confs"]
+__all__ = ["RETAINED", "active", "leave_state_unchecked", "prepare_relaunch"]
 
 RETAINED = "spark.sql.streaming.minBatchesToRetain"
 """Conf: of so many batches Spark keeps the state. With 1, RocksDB's state before the flush goes once the flush is committed (measured)."""
@@ -49,36 +47,6 @@ def leave_state_unchecked(session: Any) -> None:
     an empty relation is calculated before its nullability is looked at. The rows are the same, and Spark refuses the schema.
     """
     session.sessionState().conf().setConfString(_CHECK, "false")
-
-
-def confs_of(session: Any) -> dict[str, str]:
-    """Return the confs that are set in a session of the JVM."""
-    return {name: str(value) for name, value in pairs(session.sessionState().conf().getAllConfs())}
-
-
-@contextmanager
-def with_confs(session: Any, confs: Mapping[str, str]) -> Iterator[None]:
-    """Give the application's session, while it starts a query, the confs that it had before; what is set meanwhile stays.
-
-    Spark copies the session in the middle of a start. One in another session would not be listed in the application's own.
-    """
-    present = confs_of(session)
-    changed = {name for name in {*confs, *present} if confs.get(name) != present.get(name)}
-    _set_confs(session, {name: confs.get(name) for name in changed})
-    try:
-        yield
-    finally:
-        if changed:
-            after = confs_of(session)
-            _set_confs(session, {name: present.get(name) for name in changed if after.get(name) == confs.get(name)})
-
-
-def _set_confs(session: Any, confs: Mapping[str, str | None]) -> None:
-    for name, value in confs.items():
-        if value is None:
-            session.sessionState().conf().unsetConf(name)
-        else:
-            session.sessionState().conf().setConfString(name, value)
 
 
 @contextmanager

@@ -27,10 +27,11 @@ from spark_drain_agent.spark_internals.jvm_process import jvm_ended
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
-from spark_drain_agent.spark_internals.relaunch import active, confs_of, prepare_relaunch, with_confs
+from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
 from spark_drain_agent.spark_internals.source_options import names_given
+from spark_drain_agent.spark_internals.start_confs import confs_of, with_confs
 from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -281,13 +282,20 @@ class SparkInternals:
         """Start the captured query as the application would have started it."""
         return self._launched(captured, self._writer(captured))
 
-    def launcher_as_now(self, captured: CapturedWriter) -> Callable[[], StreamingQuery]:
-        """Return what starts the captured query later, in the session with the confs that it has now."""
+    def launcher_as_now(self, captured: CapturedWriter, checkpoint: str | None) -> Callable[[], StreamingQuery]:
+        """Return what starts the captured query later, on its checkpoint, with the confs that its session has now."""
         confs = confs_of(self._jsession)
 
         def launch() -> StreamingQuery:
-            with with_confs(self._jsession, confs):
-                return self.launch(captured)
+            started: StreamingQuery | None = None
+            try:
+                with with_confs(self, self._jsession, checkpoint, confs):
+                    started = self.launch(captured)
+            except UnsupportedSparkError:
+                if started is not None:
+                    started.stop()
+                raise
+            return started
 
         return launch
 

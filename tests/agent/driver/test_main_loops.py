@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -311,30 +312,32 @@ def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: War
     warm.session.streams.resetTerminated()
 
 
-def test_a_bounded_query_that_a_drain_has_put_off_is_started_as_it_was_to_be(warm: Warm, tmp_path: Path) -> None:
+def test_bounded_queries_that_a_drain_has_put_off_are_started_as_they_were_to_be(warm: Warm, tmp_path: Path) -> None:
     """Spark copies the session's confs and the thread's local properties in a start; a program may set others for its next query."""
-    name, pool, context = "spark.sql.session.timeZone", "spark.scheduler.pool", warm.session.sparkContext
-    seen: list[tuple[str | None, str | None]] = []
+    conf, pool, context = "spark.sql.session.timeZone", "spark.scheduler.pool", warm.session.sparkContext
+    zones = {"bounded one": "Asia/Tokyo", "bounded two": "America/Lima", "bounded three": "Europe/Paris"}
+    seen: dict[str, tuple[str | None, str | None, str | None]] = {}
 
-    def look(batch: DataFrame, _: int) -> None:
-        seen.append((batch.sparkSession.conf.get(name), context.getLocalProperty(pool)))
+    def bounded(name: str) -> StreamingQuery:
+        def look(batch: DataFrame, _: int) -> None:
+            seen[name] = batch.sparkSession.conf.get(conf), context.getLocalProperty(pool), warm.session.conf.get(conf)
+
+        warm.session.conf.set(conf, zones[name])
+        context.setLocalProperty(pool, name)
+        return writer(warm.session, tmp_path, name, look).trigger(availableNow=True).start()
 
     Feed(tmp_path / "input").add()
     start(warm, tmp_path).processAllAvailable()
-    before = warm.session.conf.get(name)
-    with session_confs(warm.session, {name: "Asia/Tokyo"}):
-        context.setLocalProperty(pool, "first")
+    with session_confs(warm.session, {conf: "UTC"}):
         with warm.requested(afterDrain="Keep") as asked:
             warm.drains.reaches(asked, "Drained")
-            query = writer(warm.session, tmp_path, "bounded", look).trigger(availableNow=True).start()
-            warm.session.conf.set(name, "Europe/Paris")
-            context.setLocalProperty(pool, "second")
-        in_thread(query.awaitTermination)
-        assert warm.session.conf.get(name) == "Europe/Paris"
-        assert context.getLocalProperty(pool) == "second"
-    context.setLocalProperty(pool, None)  # type: ignore[arg-type]  # PySpark removes a property by None
-    assert seen == [("Asia/Tokyo", "first")]
-    assert warm.session.conf.get(name) == before
+            queries = [bounded(name) for name in zones]
+            warm.session.conf.set(conf, "Asia/Seoul")
+            context.setLocalProperty(pool, None)  # type: ignore[arg-type]  # PySpark removes a property by None
+        for query in queries:
+            in_thread(query.awaitTermination)
+        assert warm.session.conf.get(conf) == "Asia/Seoul"
+    assert seen == {name: (zone, name, "Asia/Seoul") for name, zone in zones.items()}
     warm.session.streams.resetTerminated()
 
 
@@ -370,6 +373,28 @@ def test_a_query_without_state_waits_for_no_upload_of_it(warm: Warm, tmp_path: P
     begun = time.monotonic()
     writer(warm.session, tmp_path, "looped").start().processAllAvailable()
     assert time.monotonic() - begun < 20
+
+
+def test_a_bounded_query_whose_start_meets_the_end_of_a_drain_is_started(
+    warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The drain has looked for what it has put off, and there was nothing yet."""
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    start(warm, tmp_path).processAllAvailable()
+    stand_in = warm.agent.held.stand_in
+
+    def late(*arguments: Any) -> Any:
+        warm.let_go()
+        return stand_in(*arguments)
+
+    monkeypatch.setattr(warm.agent.held, "stand_in", late)
+    with warm.agent.gate.user_waits():
+        warm.drains.reaches(warm.drains.write(afterDrain="Keep"), "Drained")
+        query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
+        in_thread(query.awaitTermination)
+    assert ids_in(tmp_path / "out/bounded") == exactly(feed.ids)
+    warm.session.streams.resetTerminated()
 
 
 def test_no_listener_is_told_that_a_bounded_query_has_ended_once_more(warm: Warm, tmp_path: Path) -> None:
