@@ -21,12 +21,13 @@ class StartGivenUpError(BaseException):
 
 @contextmanager
 def given_up_when(told: Callable[[], bool]) -> Iterator[None]:
-    """Let the pauses of this thread within this block end as soon as something is so."""
-    _thread.told = told
+    """Let the pauses of this thread within this block end as soon as something is so, here or in a block around it."""
+    around = getattr(_thread, "told", None)
+    _thread.told = told if around is None else lambda: around() or told()
     try:
         yield
     finally:
-        _thread.told = None
+        _thread.told = around
 
 
 def pause(seconds: float) -> None:

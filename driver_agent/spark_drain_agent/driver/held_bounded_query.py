@@ -9,9 +9,11 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_drain_agent.agent_thread import in_callback
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
+from spark_drain_agent.start_waits import given_up_when
 
 __all__ = ["HeldBoundedQuery"]
 
@@ -66,11 +68,12 @@ class HeldBoundedQuery(HeldQuery):
         if self._is_given_up or not self._starting.acquire(blocking=False):
             return
         try:
-            self._query = self._begin()
+            with given_up_when(lambda: self._stopped):
+                self._query = self._begin()
             if self._stopped:
                 self._query.stop()
         except BaseException as error:
-            self._error = error
+            self._error = None if self._stopped else error
         finally:
             self._begun.set()
 
@@ -155,8 +158,10 @@ class HeldBoundedQuery(HeldQuery):
         return failed
 
     def stop(self) -> None:
-        """Stop the query, or take note that it is not to be started."""
+        """Stop the query, or take note that it is not to be started; return when a start under way is over, as its name is free then."""
         super().stop()
+        while self._starting.locked() and not in_callback() and not self._begun.wait(_LOOK_SECONDS):
+            pass  # a listener is not made to wait for the start that Spark calls it in
         if self._query is not None:
             self._query.stop()
 

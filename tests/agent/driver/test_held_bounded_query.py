@@ -14,6 +14,7 @@ from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
+from spark_drain_agent.start_waits import given_up_when, pause
 
 from tests.agent.driver.streams import TurningGate, running
 
@@ -121,15 +122,39 @@ def test_it_is_not_started_where_the_application_has_stopped_it(gate: Gate) -> N
 
 
 def test_it_is_stopped_where_the_application_stops_it_in_its_start(gate: Gate) -> None:
-    made = HeldQuery("begun", gate, lambda stopped: stopped)
+    """When `stop()` returns, the name is free for another start."""
+    made, starts = HeldQuery("begun", gate, lambda stopped: stopped), threading.Event()
 
     def begin() -> StreamingQuery:
-        query.stop()
+        starts.set()
+        time.sleep(0.5)
         return made
 
     query = held(gate, begin)
-    query.start_if_due()
+    threading.Thread(target=query.start_if_due).start()
+    starts.wait(10)
+    query.stop()
     assert not made.isActive
+    assert (query.isActive, query.exception(), query.awaitTermination(1)) == (False, None, True)
+
+
+def test_a_start_that_waits_is_given_up_where_the_application_stops_it(gate: Gate) -> None:
+    starts = threading.Event()
+
+    def begin() -> StreamingQuery:
+        starts.set()
+        with given_up_when(lambda: False):
+            pause(60)
+        return begun()
+
+    query = held(gate, begin)
+    threading.Thread(target=query.start_if_due).start()
+    starts.wait(10)
+    since = time.monotonic()
+    query.stop()
+    assert time.monotonic() - since < 10
+    gate.turn(Phase.OPEN)
+    assert (query.isActive, query.exception(), query.awaitTermination(1)) == (False, None, True)
 
 
 def test_it_fails_with_the_drain(gate: Gate) -> None:
