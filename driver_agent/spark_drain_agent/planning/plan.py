@@ -428,6 +428,11 @@ def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ..
             "starts without it"
         )
         found.append(f"{facts.label} keeps state by code of its own ({', '.join(leaving)}): {what}")
+        if policy == "Continue" and facts.state_expires:
+            found.append(
+                f"{facts.label} has state with a time to live: what code writes to it in the flush batch, whose clock is at 2262-01-01, "
+                "does not expire in the next version, which goes on with it: let it write none where is_drain_pane() is true"
+            )
     if any(operator.processing_time for operator in facts.operators):
         found.append(
             f"{facts.label} has processing-time timers: its flush batch runs with a clock at 2262-01-01, beyond all of them, and "

@@ -140,6 +140,14 @@ def test_state_with_a_time_to_live_expires_at_the_end_of_time() -> None:
     assert [operator.disposition for operator in plan.operators] == ["forgotten", "flushed"]
 
 
+def test_what_is_written_in_the_flush_with_a_time_to_live_is_said_not_to_expire() -> None:
+    timers = LogicalOperator("TransformWithStateInPySpark", watermarked=True, timers=True, processing_time=True)
+    facts = replace(FACTS, operators=(timers,), state_expires=True)
+    for policy, said in (("Continue", 1), ("Reseed", 0)):
+        plan = plan_query(DrainOptions(state_loss_policy="Accept", checkpoint_policy=policy), facts)
+        assert sum("does not expire in the next version" in warning for warning in plan.warnings) == said
+
+
 def test_rows_that_outlive_the_flush_are_residual() -> None:
     planned = [OperatorReport(name="a", disposition="flushed"), OperatorReport(name="b", disposition="forgotten")]
     found = measured(planned, (5, 7), (2, 7))
