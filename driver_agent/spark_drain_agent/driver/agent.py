@@ -180,9 +180,13 @@ class Agent:
     # -- called from the hooks, in the user's threads --------------------------------------------------------------------------------
 
     def start_query(
-        self, internals: SparkInternals, capture: Callable[[], CapturedWriter], start_now: Callable[[], StreamingQuery]
+        self,
+        internals: SparkInternals,
+        capture: Callable[[], CapturedWriter],
+        start_now: Callable[[], StreamingQuery],
+        start_later: Callable[[], StreamingQuery] | None = None,
     ) -> StreamingQuery:
-        """Start a query on behalf of the user, or hand out one that waits."""
+        """Start a query on behalf of the user, or hand out one that waits and, if it is bounded, is started later."""
         if os.getpid() == self._process:
             self._watch.go_on()
         else:
@@ -217,7 +221,7 @@ class Agent:
         drain = self._drain
         if drain is not None and drain.forward:
             drain.offer(tracked)
-        return self.held.stand_in(tracked, self._later(tracked))
+        return self.held.stand_in(tracked, start_later or self._later(tracked))
 
     def _later(self, tracked: TrackedQuery) -> Callable[[], StreamingQuery]:
         """Return what starts a query when a drain has let the driver go, as it would have been started now."""
@@ -227,7 +231,7 @@ class Agent:
         def start() -> StreamingQuery:
             others = dict.fromkeys(name for name, _ in internals.local_properties())
             with marked(internals.context, {**others, **dict(captured.local_properties)}):
-                return self.start_query(internals, lambda: captured, launch)
+                return self.start_query(internals, lambda: captured, launch, start)
 
         return start
 

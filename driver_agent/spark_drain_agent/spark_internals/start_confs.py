@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import java_import  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -79,6 +80,7 @@ def with_confs(internals: SparkInternals, session: Any, checkpoint: str | None, 
 
     gateway = internals.context._gateway
     assert gateway is not None
+    java_import(gateway.jvm, "org.apache.spark.sql.streaming.*")  # as pyspark's addListener does
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     listener = _Listener(started)._jlistener
     session.streams().addListener(listener)

@@ -21,7 +21,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.driver import signals
+from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Phase
+from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 
 from tests.agent.apps.sinks import counted, read, to_files
@@ -373,6 +375,28 @@ def test_a_query_without_state_waits_for_no_upload_of_it(warm: Warm, tmp_path: P
     begun = time.monotonic()
     writer(warm.session, tmp_path, "looped").start().processAllAvailable()
     assert time.monotonic() - begun < 20
+
+
+def test_a_bounded_query_that_is_put_off_again_is_started_as_it_was_to_be_first(
+    warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed, starts, stand_in = Feed(tmp_path / "input"), list[Callable[[], StreamingQuery]](), warm.agent.held.stand_in
+
+    def noted(tracked: TrackedQuery, begin: Callable[[], StreamingQuery]) -> HeldQuery:
+        starts.append(begin)
+        return stand_in(tracked, begin)
+
+    feed.add()
+    start(warm, tmp_path).processAllAvailable()
+    monkeypatch.setattr(warm.agent.held, "stand_in", noted)
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
+        starts[0]().stop()  # as where another drain holds the driver when it is started
+    assert starts == [starts[0]] * 2
+    in_thread(query.awaitTermination)
+    assert ids_in(tmp_path / "out/bounded") == exactly(feed.ids)
+    warm.session.streams.resetTerminated()
 
 
 def test_a_bounded_query_whose_start_meets_the_end_of_a_drain_is_started(
