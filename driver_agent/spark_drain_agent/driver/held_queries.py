@@ -58,6 +58,7 @@ class HeldQueries:
         self._drained_runs: set[str] = set()
         self._kept_open: set[str] = set()
         self._stopped_runs: set[str] = set()
+        self._bounded_runs: set[str] = set()
         self._given_up: dict[str, tuple[TrackedQuery, GivenUp]] = {}
 
     def owned(self) -> tuple[TrackedQuery, ...]:
@@ -82,15 +83,18 @@ class HeldQueries:
         """Return whether the query seems to run although a drain may have ended it."""
         if self._host.gate.phase is not Phase.HELD or (owned := self._owned(query)) is None:
             return False
-        return not self._over(self._may_end(owned, owned.run_id if owned.query is query else query.runId))
+        return not self._over(self._may_end(owned.run_id if owned.query is query else query.runId))
 
-    def _may_end(self, owned: TrackedQuery, run_id: str) -> bool:
-        """Return whether a query has ended also without the drain: the application has stopped it, or it ends when it has read."""
-        return run_id in self._stopped_runs or owned.bounded
+    def _may_end(self, run_id: str) -> bool:
+        """Return whether a query has ended also without the drain: the application has stopped it, or it ends when it has read.
+
+        The JVM is not asked: a signal handler may want to know.
+        """
+        return run_id in self._stopped_runs or run_id in self._bounded_runs
 
     def _owned_in(self, streams: StreamingQueryManager, *, let_end: bool) -> list[TrackedQuery]:
         """Return the queries of a session that the drain under way is about: those that seem to run, or those that it has let end."""
-        owned = [item for item in self.owned() if item.query is not None and self._ends(self._may_end(item, item.run_id)) is let_end]
+        owned = [item for item in self.owned() if item.query is not None and self._ends(self._may_end(item.run_id)) is let_end]
         return [item for item in owned if item.belongs_to(streams)]
 
     def stopped(self, query: StreamingQuery) -> None:
@@ -122,7 +126,9 @@ class HeldQueries:
 
     def ends(self, queries: Iterable[TrackedQuery], *, keeping_state: bool) -> None:
         """Take note of the queries that a drain ends from now on."""
-        runs = {item.run_id for item in queries if item.query is not None}
+        items = [item for item in queries if item.query is not None]
+        runs = {item.run_id for item in items}
+        self._bounded_runs |= {item.run_id for item in items if item.bounded}
         self._drained_runs |= runs
         if keeping_state:
             self._kept_open |= runs

@@ -65,7 +65,9 @@ def with_confs(internals: SparkInternals, session: Any, checkpoint: str | None, 
     UnsupportedSparkError
         The query runs, and may run with other confs.
     """
-    if confs == confs_of(session):
+    present = confs_of(session)
+    changed = {name: confs.get(name) for name in {*confs, *present} if confs.get(name) != present.get(name)}
+    if not changed:
         yield
         return
     found: list[Any] = []
@@ -75,7 +77,7 @@ def with_confs(internals: SparkInternals, session: Any, checkpoint: str | None, 
         query = session.streams().get(query_id)
         if not found and query is not None and (not roots or str(query.streamingQuery().resolvedCheckpointRoot()) in roots):
             own = query.streamingQuery().sparkSessionForStream()
-            _set_confs(own, confs)
+            _set_confs(own, changed)
             found.append(own)
 
     gateway = internals.context._gateway
@@ -92,10 +94,10 @@ def with_confs(internals: SparkInternals, session: Any, checkpoint: str | None, 
         raise UnsupportedSparkError("the session's confs have changed since start(), and the query's own cannot be set")
 
 
-def _set_confs(session: Any, confs: Mapping[str, str]) -> None:
-    conf, present = session.sessionState().conf(), confs_of(session)
+def _set_confs(session: Any, confs: Mapping[str, str | None]) -> None:
+    conf = session.sessionState().conf()
     for name, value in confs.items():
-        if present.get(name) != value:
+        if value is None:
+            conf.unsetConf(name)
+        else:
             conf.setConfString(name, value)
-    for name in present.keys() - confs.keys():
-        conf.unsetConf(name)
