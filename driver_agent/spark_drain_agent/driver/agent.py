@@ -33,6 +33,7 @@ from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.queries.unasked_starts import QueryStart, UnaskedStarts
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words, interrupted
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.start_confs import confs_of, start_with_confs
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 from spark_drain_agent.start_waits import StartGivenUpError, given_up_when, pause
 from spark_drain_agent.user_code.batch_marks import marked, marks_of_start
@@ -221,12 +222,15 @@ class Agent:
         drain = self._drain
         if drain is not None and drain.forward:
             drain.offer(tracked)
-        return self.held.stand_in(tracked, start_later or self._later(tracked))
+        return self.held.stand_in(tracked, (start_later or self._later(tracked)) if tracked.bounded else None)
 
     def _later(self, tracked: TrackedQuery) -> Callable[[], StreamingQuery]:
         """Return what starts a query when a drain has let the driver go, as it would have been started now."""
         internals, captured = tracked.internals, tracked.captured
-        launch = internals.launcher_as_now(captured, tracked.location)
+        confs = confs_of(captured)
+
+        def launch() -> StreamingQuery:
+            return start_with_confs(internals, captured, tracked.location, confs)
 
         def start() -> StreamingQuery:
             others = dict.fromkeys(name for name, _ in internals.local_properties())

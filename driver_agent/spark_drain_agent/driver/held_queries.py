@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from pyspark.errors import StreamingQueryException
@@ -164,7 +165,7 @@ class HeldQueries:
         """Return whether a drain has brought this run of a query to its end, whatever its first flush batch failed with."""
         return self.ended(query) and not self.given_up(query)
 
-    def stand_in(self, tracked: TrackedQuery, start: Callable[[], StreamingQuery]) -> HeldQuery:
+    def stand_in(self, tracked: TrackedQuery, start: Callable[[], StreamingQuery] | None) -> HeldQuery:
         """Return what ``start()`` returns in the place of a query that is kept from starting.
 
         Parameters
@@ -172,7 +173,7 @@ class HeldQueries:
         tracked
             The query.
         start
-            Starts it once the driver is let go.
+            Starts it once the driver is let go; None where the application does that.
         """
         drain = self._host.drain
         same = drain.query_id_at(tracked.location) if drain is not None and tracked.location is not None else None
@@ -183,19 +184,19 @@ class HeldQueries:
         def over(stopped: bool) -> bool:
             return self._over(stopped) or (made.awaited_by_flush and drain is not None and drain.abandoned)
 
-        def begin() -> StreamingQuery:
+        def begin(start: Callable[[], StreamingQuery]) -> StreamingQuery:
             if drain is not None and drain.ends_application:
                 raise StreamingQueryException(_LEFT.format(tracked.label))
             self.forget_flush(tracked.internals.session.streams)
             return start()
 
         name, gate = tracked.captured.query_name, self._host.gate
-        bounded = tracked.bounded
-        if bounded:
-            made: HeldQuery = HeldBoundedQuery(name, gate, over, same or "", failure, begin=begin)
+        if start is not None:
+            made: HeldQuery = HeldBoundedQuery(name, gate, over, same or "", failure, begin=partial(begin, start))
+            then = "it is started then, if the application goes on"
         else:
             made = HeldQuery(name, gate, over, same or "", failure)
-        then = "it is started then, if the application goes on" if bounded else "it ends then, and has to be started again"
+            then = "it ends then, and has to be started again"
         LOG.warning("%s is kept from starting until the drain's request is removed; %s", tracked.label, then)
         self._known(tracked, made)
         self.begin_what_is_due()  # where the drain has let the driver go since

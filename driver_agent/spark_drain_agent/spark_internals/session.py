@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -31,7 +31,6 @@ from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
 from spark_drain_agent.spark_internals.source_options import names_given
-from spark_drain_agent.spark_internals.start_confs import confs_of, with_confs
 from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -281,23 +280,6 @@ class SparkInternals:
     def launch(self, captured: CapturedWriter) -> StreamingQuery:
         """Start the captured query as the application would have started it."""
         return self._launched(captured, self._writer(captured))
-
-    def launcher_as_now(self, captured: CapturedWriter, checkpoint: str | None) -> Callable[[], StreamingQuery]:
-        """Return what starts the captured query later, on its checkpoint, with the confs that its session has now."""
-        confs = confs_of(self._jsession)
-
-        def launch() -> StreamingQuery:
-            started: StreamingQuery | None = None
-            try:
-                with with_confs(self, self._jsession, checkpoint, confs):
-                    started = self.launch(captured)
-            except UnsupportedSparkError:
-                if started is not None:
-                    started.stop()
-                raise
-            return started
-
-        return launch
 
     def _launched(self, captured: CapturedWriter, jwriter: Any) -> StreamingQuery:
         with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):

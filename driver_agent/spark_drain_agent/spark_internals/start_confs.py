@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import java_import  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.trees import pairs
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals
+    from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["confs_of", "with_confs"]
+__all__ = ["confs_of", "start_with_confs"]
 
 
 class _Listener(StreamingQueryListener):
@@ -38,47 +39,42 @@ class _Listener(StreamingQueryListener):
         return
 
 
-def confs_of(session: Any) -> dict[str, str]:
-    """Return the confs that are set in a session of the JVM."""
-    return {name: str(value) for name, value in pairs(session.sessionState().conf().getAllConfs())}
+def confs_of(captured: CapturedWriter) -> dict[str, str]:
+    """Return the confs that are set in the session in which a writer starts its query."""
+    return _confs(captured.dataset.sparkSession())
 
 
-@contextmanager
-def with_confs(internals: SparkInternals, session: Any, checkpoint: str | None, confs: Mapping[str, str]) -> Iterator[None]:
-    """Give the query that is started in this block, from the application's session, the confs that this one had before.
+def start_with_confs(internals: SparkInternals, captured: CapturedWriter, location: str | None, confs: Mapping[str, str]) -> StreamingQuery:
+    """Start a query as the application would have started it when its session had other confs.
 
-    The application's session is not touched: others use it meanwhile, and one in another session would not be listed in it.
+    The application's session is not touched: others use it meanwhile, and a query of another one would not be listed in it.
 
     Parameters
     ----------
     internals
         Access to Spark.
-    session
-        The JVM's session in which it is started.
-    checkpoint
-        URI of its checkpoint, None for a temporary folder.
+    captured, location
+        The writer, and its checkpoint folder; None for a temporary one.
     confs
         As `confs_of` has returned them.
 
     Raises
     ------
     UnsupportedSparkError
-        The query runs, and may run with other confs.
+        The query's own confs could not be set; it does not run.
     """
-    present = confs_of(session)
+    session = captured.dataset.sparkSession()
+    present = _confs(session)
     changed = {name: confs.get(name) for name in {*confs, *present} if confs.get(name) != present.get(name)}
     if not changed:
-        yield
-        return
-    found: list[Any] = []
-    roots = () if checkpoint is None else (checkpoint, str(internals.jvm.org.apache.hadoop.fs.Path(checkpoint).toUri().toString()))
+        return internals.launch(captured)
+    found: list[str] = []
 
     def started(query_id: str) -> None:
-        query = session.streams().get(query_id)
-        if not found and query is not None and (not roots or str(query.streamingQuery().resolvedCheckpointRoot()) in roots):
-            own = query.streamingQuery().sparkSessionForStream()
-            _set_confs(own, changed)
-            found.append(own)
+        for query in internals.started_like(captured, location):
+            if query.id == query_id:
+                _set_confs(internals.live(query).session, changed)
+                found.append(query_id)
 
     gateway = internals.context._gateway
     assert gateway is not None
@@ -87,11 +83,17 @@ def with_confs(internals: SparkInternals, session: Any, checkpoint: str | None, 
     listener = _Listener(started)._jlistener
     session.streams().addListener(listener)
     try:
-        yield
+        launched = internals.launch(captured)
     finally:
         session.streams().removeListener(listener)
-    if not found:
+    if launched.id not in found:
+        launched.stop()
         raise UnsupportedSparkError("the session's confs have changed since start(), and the query's own cannot be set")
+    return launched
+
+
+def _confs(session: Any) -> dict[str, str]:
+    return {name: str(value) for name, value in pairs(session.sessionState().conf().getAllConfs())}
 
 
 def _set_confs(session: Any, confs: Mapping[str, str | None]) -> None:

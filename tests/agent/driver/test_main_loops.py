@@ -382,7 +382,8 @@ def test_a_bounded_query_that_is_put_off_again_is_started_as_it_was_to_be_first(
 ) -> None:
     feed, starts, stand_in = Feed(tmp_path / "input"), list[Callable[[], StreamingQuery]](), warm.agent.held.stand_in
 
-    def noted(tracked: TrackedQuery, begin: Callable[[], StreamingQuery]) -> HeldQuery:
+    def noted(tracked: TrackedQuery, begin: Callable[[], StreamingQuery] | None) -> HeldQuery:
+        assert begin is not None
         starts.append(begin)
         return stand_in(tracked, begin)
 

@@ -150,7 +150,7 @@ def put_off(agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch, begin: Ca
     monkeypatch.setattr(agent.held, "ended_beside", lambda _: [])
     captured = SimpleNamespace(query_name="orders")
     internals = SimpleNamespace(session=SimpleNamespace(streams=None))
-    tracked = SimpleNamespace(captured=captured, bounded=True, label="orders", internals=internals, belongs_to=lambda _: True)
+    tracked = SimpleNamespace(captured=captured, label="orders", internals=internals, belongs_to=lambda _: True)
     return agent.held.stand_in(cast(TrackedQuery, tracked), begin)
 
 
