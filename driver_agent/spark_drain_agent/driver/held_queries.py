@@ -327,10 +327,12 @@ class HeldQueries:
             with as_agent():
                 streams.resetTerminated()
 
-    def forget_flush_before_start(self, streams: StreamingQueryManager) -> None:
-        """Do the same where bounded queries are about to be started, of which none has ended then."""
-        if any(held.is_pending for held in self._stand_ins_in(streams)):
+    def forget_flush_before_start(self, streams: StreamingQueryManager) -> bool:
+        """Do the same where bounded queries are about to be started, of which none has ended then; return whether there are any."""
+        pending = any(held.is_pending for held in self._stand_ins_in(streams))
+        if pending:
             self.forget_flush(streams)
+        return pending
 
     def forget_drained(self) -> None:
         """Let ``awaitAnyTermination()`` wait on for the queries that run beside those that were drained, where none of them has ended."""

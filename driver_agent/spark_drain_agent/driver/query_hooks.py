@@ -144,26 +144,32 @@ def _hook_wait_for_any(asked: Current) -> None:
 def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], bool], seconds: float) -> bool:
     """Return whether a query has ended, other than by a drain, or raise its exception; wait for one a short time."""
     turns = agent.gate.turns
-    if agent.gate.phase is not Phase.HELD:
-        agent.held.forget_flush_before_start(streams)
-        _raise(agent.held.any_failure(streams))
-        try:
-            ended = wait()
-        except Exception as error:
-            if answered(error) and agent.gate.turns != turns:
-                return False  # a drain may have ended it: looked at again in the new phase
-            if answered(error) and agent.held.only_drained_ended(streams):
-                return True  # its flush failed, and the drain has made that good
-            raise
-        return agent.gate.turns == turns and (ended or agent.held.nothing_will_end(streams))
-    ended_beside = agent.held.ended_beside(streams)  # Spark would name those that the drain ends too
-    for query in reversed(ended_beside):  # Spark tells the last failure
+    if agent.gate.phase is Phase.HELD:
+        if _ended_beside(agent, streams) or agent.held.any_let_end(streams):
+            return agent.gate.turns == turns  # else what the drain has put off may be due
+        agent.wait_while_held(seconds)
+        return False
+    if agent.held.forget_flush_before_start(streams) and _ended_beside(agent, streams):
+        return agent.gate.turns == turns  # Spark may have forgotten it with the flush
+    _raise(agent.held.any_failure(streams))
+    try:
+        ended = wait()
+    except Exception as error:
+        if answered(error) and agent.gate.turns != turns:
+            return False  # a drain may have ended it: looked at again in the new phase
+        if answered(error) and agent.held.only_drained_ended(streams):
+            return True  # its flush failed, and the drain has made that good
+        raise
+    return agent.gate.turns == turns and (ended or agent.held.nothing_will_end(streams))
+
+
+def _ended_beside(agent: Agent, streams: StreamingQueryManager) -> bool:
+    """Return whether a query has ended that no drain ends, or raise its exception; Spark would name those that a drain ends too."""
+    ended = agent.held.ended_beside(streams)
+    for query in reversed(ended):  # Spark tells the last failure
         with as_agent():
             query.awaitTermination(_SHORTEST_SECONDS)  # type: ignore[arg-type]  # raises what it failed with
-    if ended_beside or agent.held.any_let_end(streams):
-        return agent.gate.turns == turns  # else what the drain has put off may be due
-    agent.wait_while_held(seconds)
-    return False
+    return bool(ended)
 
 
 def _hook_wait_for_data(asked: Current) -> None:

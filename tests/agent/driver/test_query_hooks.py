@@ -193,6 +193,18 @@ def test_a_query_that_a_drain_has_put_off_is_awaited_among_any(agent: Agent, mon
     assert ended.is_set()
 
 
+def test_a_query_that_fails_as_the_flush_is_forgotten_is_told_of(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[StreamingQuery] = []
+    put_off(agent, TurningGate({}), monkeypatch, running)
+    monkeypatch.setattr(agent.held, "begin_what_is_due", lambda: None)
+    agent.gate.turn(Phase.OPEN)
+    monkeypatch.setattr(agent.held, "ended_beside", lambda _: ended)
+    monkeypatch.setattr(agent.held, "forget_flush", lambda _: ended.append(StreamingQuery(failed())))
+    streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: False, active=list))
+    with pytest.raises(StreamingQueryException, match="out of milk"):
+        in_thread(streams.awaitAnyTermination, 5)
+
+
 @pytest.mark.parametrize(
     ("case", "said"),
     [
