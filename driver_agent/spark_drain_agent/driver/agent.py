@@ -32,8 +32,8 @@ from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.queries.unasked_starts import QueryStart, UnaskedStarts
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words, interrupted
+from spark_drain_agent.spark_internals.late_start import LateStart
 from spark_drain_agent.spark_internals.session import SparkInternals
-from spark_drain_agent.spark_internals.start_confs import confs_of, start_with_confs
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 from spark_drain_agent.start_waits import StartGivenUpError, given_up_when, pause
 from spark_drain_agent.user_code.batch_marks import marked, marks_of_start
@@ -226,16 +226,12 @@ class Agent:
 
     def _later(self, tracked: TrackedQuery) -> Callable[[], StreamingQuery]:
         """Return what starts a query when a drain has let the driver go, as it would have been started now."""
-        internals, captured = tracked.internals, tracked.captured
-        confs = confs_of(captured)
-
-        def launch() -> StreamingQuery:
-            return start_with_confs(internals, captured, tracked.location, confs)
+        internals, late = tracked.internals, LateStart(tracked.internals, tracked.captured, tracked.location)
 
         def start() -> StreamingQuery:
             others = dict.fromkeys(name for name, _ in internals.local_properties())
-            with marked(internals.context, {**others, **dict(captured.local_properties)}):
-                return self.start_query(internals, lambda: captured, launch, start)
+            with marked(internals.context, {**others, **dict(late.captured.local_properties)}):
+                return self.start_query(internals, lambda: late.captured, late.launch, start)
 
         return start
 

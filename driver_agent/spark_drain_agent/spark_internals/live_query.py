@@ -24,6 +24,7 @@ _LOCK_MS = 200
 _FRAMES = 16
 _TIMERS_SET = "numRegisteredTimers"  # of TransformWithStateExec
 _LIMIT = "StreamingGlobalLimit"
+_DELETION = "deleteCheckpointOnStop"
 _RANDOM_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -74,6 +75,10 @@ class LiveQuery:
         """The JVM session that the query has of its own: the application's as it was at the start."""
         return self._execution.sparkSessionForStream()
 
+    @session.setter
+    def session(self, session: Any) -> None:
+        self._field("sparkSessionForStream").set(self._execution, session)
+
     def waits_for_lock_in(self, methods: Sequence[str]) -> str:
         """Return the innermost of these methods of ``MicroBatchExecution`` that waits for the lock; "" where its thread does not wait.
 
@@ -104,22 +109,22 @@ class LiveQuery:
 
         Spark does so with a folder that it chose itself, unless spark.sql.streaming.checkpointLocation says where to.
         """
-        field = self._deletion()
+        field = self._field(_DELETION)
         before = bool(field.get(self._execution))
         field.set(self._execution, delete)
         return before
 
-    def _deletion(self) -> Any:
+    def _field(self, name: str) -> Any:
         holder = self._execution.getClass()
         while holder.getSimpleName() != "StreamExecution":
             holder = holder.getSuperclass()
-        field = holder.getDeclaredField("deleteCheckpointOnStop")
+        field = holder.getDeclaredField(name)
         field.setAccessible(True)
         return field
 
     def chosen_checkpoint(self, default_folder: str) -> bool:
         """Return whether Spark chose the checkpoint folder itself: a temporary one, or one with a random name in the default folder."""
-        if bool(self._deletion().get(self._execution)):
+        if bool(self._field(_DELETION).get(self._execution)):
             return True
         folder, _, name = self._internals.qualified(self.checkpoint_root).rpartition("/")
         return bool(default_folder) and folder == default_folder.rstrip("/") and _RANDOM_NAME.fullmatch(name) is not None

@@ -27,6 +27,7 @@ from spark_drain_agent.spark_internals.jvm_process import jvm_ended
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
+from spark_drain_agent.spark_internals.reflection import private_field
 from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
@@ -251,6 +252,11 @@ class SparkInternals:
         prepare_relaunch(session, self._jsession, listeners=listeners)
         plan = read_in(self, captured.dataset.queryExecution().analyzed(), session)
         return replace(captured, dataset=self.first_class(_DATASETS).ofRows(session, plan))
+
+    def placed_at(self, captured: CapturedWriter, location: str) -> CapturedWriter:
+        """Return a writer for a start at a checkpoint folder, whatever the session's default folder is then."""
+        jwriter = self._writer(captured).option("checkpointLocation", location)
+        return replace(captured, fields=captured.fields | {"extraOptions": private_field(jwriter, "extraOptions")})
 
     def full_name(self, table: str) -> str:
         """Return a table's name with catalog and schema, found as Spark finds them."""

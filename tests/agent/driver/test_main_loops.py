@@ -343,6 +343,46 @@ def test_bounded_queries_that_a_drain_has_put_off_are_started_as_they_were_to_be
     warm.session.streams.resetTerminated()
 
 
+def test_a_bounded_query_that_a_drain_has_put_off_has_the_session_as_it_was(warm: Warm, tmp_path: Path) -> None:
+    """Spark copies schema, views and functions of the session too in a start, and takes the default checkpoint folder from it."""
+    session, default, seen = warm.session, "spark.sql.streaming.checkpointLocation", list[tuple[Any, ...]]()
+
+    def look(batch: DataFrame, _: int) -> None:
+        own = batch.sparkSession
+        seen.append((own.catalog.currentDatabase(), *own.table("day").collect()[0], *own.sql("SELECT label()").collect()[0]))
+
+    def goes_on_in(name: str) -> None:
+        session.sql(f"USE {name}")
+        session.sql(f"SELECT '{name}' AS day").createOrReplaceTempView("day")
+        session.udf.register("label", lambda: name)
+        session.conf.set(default, str(tmp_path / name))
+
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    start(warm, tmp_path).processAllAvailable()
+    for name in ("earlier", "later"):
+        session.sql(f"CREATE DATABASE {name}")
+    try:
+        with session_confs(session, {default: ""}):
+            with warm.requested(afterDrain="Keep") as asked:
+                warm.drains.reaches(asked, "Drained")
+                goes_on_in("earlier")
+                query = read(session, tmp_path).writeStream.queryName("bounded").foreachBatch(look).trigger(availableNow=True).start()
+                goes_on_in("later")
+            in_thread(query.awaitTermination)
+            assert session.catalog.currentDatabase() == "later"
+    finally:
+        session.sql("USE default")
+        session.catalog.dropTempView("day")
+        for name in ("earlier", "later"):
+            session.sql(f"DROP DATABASE {name}")
+        session.sql("DROP TEMPORARY FUNCTION label")
+    assert seen == [("earlier", "earlier", "earlier")]
+    assert (tmp_path / "earlier/bounded/commits/0").exists()
+    assert not (tmp_path / "later").exists()
+    session.streams.resetTerminated()
+
+
 @pytest.mark.parametrize("wait", ["awaits", "awaits any", "polls it", "polls all"])
 def test_a_signal_lets_a_bounded_query_end_that_a_drain_has_ended(
     warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: str
