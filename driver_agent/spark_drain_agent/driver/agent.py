@@ -226,12 +226,12 @@ class Agent:
 
     def _later(self, tracked: TrackedQuery) -> Callable[[], StreamingQuery]:
         """Return what starts a query when a drain has let the driver go, as it would have been started now."""
-        internals, late = tracked.internals, LateStart(tracked.internals, tracked.captured, tracked.location)
+        late = LateStart(tracked.internals, tracked.captured, tracked.location)
 
         def start() -> StreamingQuery:
-            others = dict.fromkeys(name for name, _ in internals.local_properties())
-            with marked(internals.context, {**others, **dict(late.captured.local_properties)}):
-                return self.start_query(internals, lambda: late.captured, late.launch, start)
+            others = dict.fromkeys(name for name, _ in late.internals.local_properties())
+            with marked(late.internals.context, {**others, **dict(late.captured.local_properties)}):
+                return self.start_query(late.internals, lambda: late.captured, late.launch, start)
 
         return start
 

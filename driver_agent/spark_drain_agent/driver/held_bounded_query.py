@@ -60,6 +60,11 @@ class HeldBoundedQuery(HeldQuery):
         return not (self._begun.is_set() or self._is_given_up)
 
     @property
+    def is_started(self) -> bool:
+        """Whether Spark's own query runs, or has run, in its place."""
+        return self._query is not None and self._begun.is_set()
+
+    @property
     def _is_given_up(self) -> bool:
         return self._stopped or self._failure() is not None
 

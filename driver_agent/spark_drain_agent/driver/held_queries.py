@@ -198,6 +198,9 @@ class HeldQueries:
             made = HeldQuery(name, gate, over, same or "", failure)
             then = "it ends then, and has to be started again"
         LOG.warning("%s is kept from starting until the drain's request is removed; %s", tracked.label, then)
+        for earlier, held in self._known_stand_ins():
+            if held.is_due and tracked.location is not None and earlier.location == tracked.location:
+                held.stop()  # a start stops the query that runs on its checkpoint
         self._known(tracked, made)
         self.begin_what_is_due()  # where the drain has let the driver go since
         return made
@@ -231,6 +234,7 @@ class HeldQueries:
 
     def _known_stand_ins(self) -> list[tuple[TrackedQuery, HeldQuery]]:
         with self._lock:
+            self._stand_ins = {key: item for key, item in self._stand_ins.items() if not item[1].is_started}
             return list(self._stand_ins.values())
 
     def _stand_ins_in(self, streams: StreamingQueryManager) -> list[HeldQuery]:
@@ -249,7 +253,7 @@ class HeldQueries:
         for tracked, held in due:
             same_place = started.location is not None and tracked.location == started.location
             same_name = tracked.captured.query_name != "" and tracked.captured.query_name == started.captured.query_name
-            if same_place or same_name:
+            if same_place or (same_name and tracked.belongs_to(started.internals.session.streams)):
                 held.stop()  # it is not to be started once more, which would stop this one
         with self._lock:
             self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits or item[1].is_pending}

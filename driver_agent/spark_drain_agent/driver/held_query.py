@@ -110,6 +110,11 @@ class HeldQuery(StreamingQuery):
         """Whether it is still to be started, or being started."""
         return False
 
+    @property
+    def is_started(self) -> bool:
+        """Whether another query runs, or has run, in its place."""
+        return False
+
     def start_if_due(self) -> None:
         """Nothing: the application starts it again."""
 

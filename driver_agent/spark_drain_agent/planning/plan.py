@@ -211,11 +211,12 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
             f"{facts.label} keeps state that an infinite watermark does not emit ({', '.join(forgotten)}), and without which the next "
             f"version may have to start: set stateLossPolicy to 'Accept'{keep_it}",
         )
-    _check_late_input(options, facts)
     policy, restart = _checkpoint_policy(options, facts)
     _check_gap(options, facts, policy)
     # With Continue a next batch needs a state of its id, and a flush whose rows go nowhere is what makes an empty one.
     flushes = bool(facts.operators) and (options.incomplete_windows != "Discard" or policy == "Continue")
+    if flushes:
+        _check_late_input(options, facts)
     return QueryPlan(
         checkpoint_policy=policy,
         flushes=flushes,
@@ -289,7 +290,7 @@ def measured(planned: Sequence[OperatorReport], before: Sequence[int], after: Se
     found = []
     for index, operator in enumerate(planned):
         rows_after = after[index] if index < len(after) else operator.rows_after
-        left_over = bool(rows_after) and operator.disposition == "flushed"
+        left_over = bool(rows_after) and operator.disposition in ("flushed", "discarded")
         found.append(
             replace(
                 operator,
@@ -372,8 +373,10 @@ def _check_late_input(options: DrainOptions, facts: QueryFacts) -> None:
     Timeouts in event time Spark itself refuses there.
     """
     late = [operator for operator in facts.operators if operator.timers and operator.fed_by and not operator.sets_event_timeouts]
-    if late and options.state_loss_policy == "Refuse" and options.incomplete_windows != "Discard":
+    if late and options.state_loss_policy == "Refuse":
         keep_it = ", or use mode 'Stop', which emits nothing" if facts.checkpoint_location is not None else ""
+        if options.incomplete_windows == "Discard" and options.checkpoint_policy == "Continue":
+            keep_it += ", or checkpoint.policy 'Reseed', which needs no flush batch"
         raise PlanRejectedError(
             reasons.STATE_WOULD_BE_LOST,
             f"{facts.label} hands what {', '.join(late[0].fed_by)} emits in the flush batch to {late[0].name}, and no batch comes after "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import java_import  # type: ignore[import-untyped]  # py4j ships no types
@@ -10,12 +13,16 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
+from spark_drain_agent.spark_internals.reflection import companion, private_field
+from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
 
 if TYPE_CHECKING:
-    from spark_drain_agent.spark_internals.session import SparkInternals
     from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["LateStart"]
+
+_MARK = "spark.sparkdrain.lateStart"
+"""Local property: the query's thread inherits it from the one that starts it."""
 
 
 class _Listener(StreamingQueryListener):
@@ -45,22 +52,41 @@ class LateStart:
     Parameters
     ----------
     internals
-        Access to Spark.
+        Access to the session.
     captured, location
         The writer, and its checkpoint folder; None for a temporary one.
     """
 
     def __init__(self, internals: SparkInternals, captured: CapturedWriter, location: str | None) -> None:
-        self._internals, self._location = internals, location
-        self.captured = captured if location is None else internals.placed_at(captured, location)
         self._session = internals.cloned_session()
+        self.internals = SparkInternals(internals.session, self._session)
+        self.captured = captured if location is None else internals.placed_at(captured, location)
+        self._location, self._mark = location, uuid.uuid4().hex
 
     def give_session(self, query_id: str) -> bool:
         """Let the query of this id, if it is the one of this start, run in the copy of the session that was made for it."""
-        found = [query for query in self._internals.started_like(self.captured, self._location) if query.id == query_id]
-        for query in found:
-            self._internals.live(query).session = self._session
-        return bool(found)
+        live = self.internals.live_of(query_id)
+        if pins_threads(self.internals.context):
+            found = live.local_property(_MARK) == self._mark
+        else:  # a thread's properties are those of any
+            found = any(query.id == query_id for query in self.internals.started_like(self.captured, self._location))
+        if found:
+            live.session = self._session
+        return found
+
+    @contextmanager
+    def _analysis_as_of_start(self) -> Iterator[None]:
+        """Have Spark check the query by the confs that the session had: SQLConf.withExistingConf, which takes a function of Scala's."""
+        if not pins_threads(self.internals.context):
+            yield
+            return
+        confs = private_field(companion(self.internals.jvm, "org.apache.spark.sql.internal.SQLConf"), "existingConf")
+        before = confs.get()
+        confs.set(self._session.sessionState().conf())
+        try:
+            yield
+        finally:
+            confs.set(before)
 
     def launch(self) -> StreamingQuery:
         """Start the query.
@@ -72,15 +98,19 @@ class LateStart:
         UnsupportedSparkError
             The query could not be given its session; it does not run.
         """
-        gateway, streams = self._internals.context._gateway, self.captured.dataset.sparkSession().streams()
+        context, streams = self.internals.context, self.captured.dataset.sparkSession().streams()
+        gateway = context._gateway
         assert gateway is not None
         java_import(gateway.jvm, "org.apache.spark.sql.streaming.*")  # as pyspark's addListener does
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         listener = _Listener(self)
         streams.addListener(listener._jlistener)
+        context.setLocalProperty(_MARK, self._mark)
         try:
-            launched = self._internals.launch(self.captured)
+            with self._analysis_as_of_start():
+                launched = self.internals.launch(self.captured)
         finally:
+            context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # PySpark removes a property by None
             streams.removeListener(listener._jlistener)
         if launched.id not in listener.given:
             launched.stop()

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, chain_of
 from spark_drain_agent.spark_internals.live_tables import LiveSink, describe_sink, source_name
-from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.reflection import companion, private_field
 from spark_drain_agent.spark_internals.trees import items, pairs, top_down
 
 if TYPE_CHECKING:
@@ -245,11 +245,20 @@ class LiveQuery:
         except (*JavaError, AttributeError, TypeError) as error:
             raise UnsupportedSparkError(f"the watermark of Spark {self._internals.spark_version} cannot be raised: {error}") from error
 
-    def set_local_property(self, name: str, value: str) -> None:
-        """Set a property that the query's next jobs carry to their tasks.
+    def local_property(self, name: str) -> str | None:
+        """Return a property that the query's jobs carry to their tasks; None where it is not set."""
+        found = self._local_properties().getProperty(name)
+        return None if found is None else str(found)
 
-        Local properties belong to a thread and Spark offers them for the calling one only; java.lang is open to this, since Spark
-        itself starts its JVM with ``--add-opens java.base/java.lang``.
+    def set_local_property(self, name: str, value: str) -> None:
+        """Set a property that the query's next jobs carry to their tasks."""
+        self._local_properties().setProperty(name, value)
+
+    def _local_properties(self) -> Any:
+        """Return the local properties of the query's thread.
+
+        Spark offers them for the calling thread only; java.lang is open to this, since Spark itself starts its JVM with
+        ``--add-opens java.base/java.lang``.
         """
         thread = self._execution.queryExecutionThread()
         threads = self._internals.jvm.java.lang.Class.forName("java.lang.Thread").getDeclaredField("inheritableThreadLocals")
@@ -263,16 +272,14 @@ class LiveQuery:
                 entry = method.invoke(table, arguments)
                 value_field = entry.getClass().getDeclaredField("value")
                 value_field.setAccessible(True)
-                value_field.get(entry).setProperty(name, value)
-                return
+                return value_field.get(entry)
         raise UnsupportedSparkError("the local properties of a thread cannot be reached in this JVM")
 
     def terminate(self) -> None:
         """Let no further batch begin; call it under the lock. `StreamingQuery.stop` would cancel a running one."""
         state = self._execution.state()
         package = str(state.get().getClass().getName()).rsplit(".", 1)[0]
-        terminated = self._internals.jvm.java.lang.Class.forName(f"{package}.TERMINATED$").getField("MODULE$").get(None)
-        state.set(terminated)
+        state.set(companion(self._internals.jvm, f"{package}.TERMINATED"))
 
     def interrupt(self) -> None:
         """Wake the query's thread from its sleep between triggers; only safe when terminated and no trigger is active."""

@@ -1,4 +1,4 @@
-"""Private fields of Spark's objects."""
+"""Private fields of Spark's objects, and objects of Scala."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]  # py4j ships no types
 
-__all__ = ["private_field"]
+__all__ = ["companion", "private_field"]
 
 _NAMES = re.compile(r"\.([^.\s,)]+)(?=[,)])")
 """Of fields in the text of an array of them: ``Array(private final int org.example.Holder.field, ...)``."""
@@ -26,3 +26,8 @@ def private_field(holder: Any, name: str) -> Any:
                 return field.get(holder)
         of = of.getSuperclass()
     return None
+
+
+def companion(jvm: Any, name: str) -> Any:
+    """Return the Scala object of this name, such as the companion of a class."""
+    return jvm.java.lang.Class.forName(f"{name}$").getField("MODULE$").get(None)

@@ -90,15 +90,18 @@ class SparkInternals:
     ----------
     session
         A classic (not Connect) session.
+    as_of
+        A copy of it in the JVM, whose confs, schema, views and functions count; by default those that the session has.
     """
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, as_of: Any = None) -> None:
         global _seen  # noqa: PLW0603  # one context at a time runs in a process
         if session.sparkContext._jsc is not None:
             _seen = session.sparkContext
         self.session = session
         self.jvm: Any = names_of(session._jvm)
         self._jsession: Any = session._jsparkSession
+        self._as_of: Any = self._jsession if as_of is None else as_of
 
     def first_class(self, names: Sequence[str]) -> Any:
         """Return the first class that this Spark has, of names of one class in several versions."""
@@ -178,23 +181,23 @@ class SparkInternals:
 
     def session_conf(self, name: str, default: str = "") -> str:
         """Return a session configuration entry."""
-        return str(self.session.conf.get(name, default))
+        return str(self._as_of.conf().get(name, default))
 
     def java_session(self) -> Any:
         """Return the session's JVM object."""
-        return self._jsession
+        return self._as_of
 
     def session_state(self) -> Any:
         """Return the session's SessionState."""
-        return self._jsession.sessionState()
+        return self._as_of.sessionState()
 
     def sql_conf(self) -> Any:
         """Return the session's SQLConf."""
-        return self._jsession.sessionState().conf()
+        return self.session_state().conf()
 
     def hadoop_conf(self) -> Any:
         """Return a Hadoop Configuration with the session's ``spark.hadoop`` settings."""
-        return self._jsession.sessionState().newHadoopConf()
+        return self.session_state().newHadoopConf()
 
     def checkpoint_file_manager(self, path: Any, hadoop_conf: Any) -> Any:
         """Return Spark's own CheckpointFileManager for a Hadoop path: always the one that can replace a file.
@@ -229,7 +232,7 @@ class SparkInternals:
                 fields[str(field.getName())] = field.get(jwriter)
         if dataset is None or not {"extraOptions", "trigger", "outputMode", "source"} <= fields.keys():
             raise UnsupportedSparkError(f"the DataStreamWriter of Spark {self.spark_version} is not known: {sorted(fields)}")
-        confs = tuple(str(self.session.conf.get(name)) for name in _VALUE_CONFS)
+        confs = tuple(str(self._as_of.conf().get(name)) for name in _VALUE_CONFS)
         return CapturedWriter(dataset, fields, launch, writer._sq, path, table, sink_code(self, fields), confs, self.local_properties())
 
     def local_properties(self) -> tuple[tuple[str, str], ...]:
@@ -243,7 +246,7 @@ class SparkInternals:
 
     def cloned_session(self, of: Any = None) -> Any:
         """Return a JVM session with the confs, schema, views and functions that one of the JVM, by default this one, has now."""
-        cloned = (self._jsession if of is None else of).cloneSession()
+        cloned = (self._as_of if of is None else of).cloneSession()
         cloned.sessionState().catalog()  # schema and views are copied when they are first asked for
         return cloned
 
@@ -387,9 +390,15 @@ class SparkInternals:
         """Return names, or else ids, by run id of the queries that run in any session of the application."""
         return {str(execution.runId()): str(execution.name() or execution.id()) for execution in self._executions()}
 
+    def live_of(self, query_id: str) -> LiveQuery:
+        """Return the execution of the query of an id that starts or runs in any session of the application."""
+        return LiveQuery(self, self._running().get(self.jvm.java.util.UUID.fromString(query_id)))
+
     def _executions(self) -> list[Any]:
-        running = self._jsession.sharedState().activeStreamingQueries().elements()
-        return elements(self.jvm.java.util.Collections.list(running))
+        return elements(self.jvm.java.util.Collections.list(self._running().elements()))
+
+    def _running(self) -> Any:
+        return self._jsession.sharedState().activeStreamingQueries()
 
     def started_like(self, captured: CapturedWriter, location: str | None) -> list[StreamingQuery]:
         """Return handles on the queries that run as if a writer had started them, whether or not its start has returned.

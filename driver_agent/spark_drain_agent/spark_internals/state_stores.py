@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ship
 from pyspark.errors import PySparkException
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError, in_words
-from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.reflection import companion, private_field
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
@@ -294,5 +294,4 @@ def _with_defaults(target: Any, method: str, *given: Any) -> Any:
 
 def _module(internals: SparkInternals, names: tuple[str, ...]) -> Any:
     """Return the companion object of the first class that there is."""
-    name = internals.first_class(names)._fqn
-    return internals.jvm.java.lang.Class.forName(f"{name}$").getField("MODULE$").get(None)
+    return companion(internals.jvm, internals.first_class(names)._fqn)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import QueryTerminatedEvent
@@ -383,6 +383,79 @@ def test_a_bounded_query_that_a_drain_has_put_off_has_the_session_as_it_was(warm
     session.streams.resetTerminated()
 
 
+def test_bounded_queries_that_look_alike_and_were_put_off_have_their_own_sessions(warm: Warm, tmp_path: Path) -> None:
+    """Of one DataFrame, without a name and a checkpoint folder, and checked by Spark or not."""
+    zone, checked = "spark.sql.session.timeZone", "spark.sql.streaming.unsupportedOperationCheck"
+    zones, seen = ("Asia/Tokyo", "America/Lima", "Europe/Paris", "Asia/Seoul"), dict[str, str | None]()
+
+    def look(here: str) -> Callable[[DataFrame, int], None]:
+        return lambda batch, _: seen.update({here: batch.sparkSession.conf.get(zone)})
+
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path).processAllAvailable()
+    unchecked = read(warm.session, tmp_path).limit(1).dropDuplicates()
+    with session_confs(warm.session, {zone: "UTC", checked: "true"}), pytest.raises(AnalysisException):
+        unchecked.writeStream.outputMode("update").foreachBatch(look("UTC")).trigger(availableNow=True).start()
+    with session_confs(warm.session, {zone: "UTC", checked: "false"}):
+        with warm.requested(afterDrain="Keep") as asked:
+            warm.drains.reaches(asked, "Drained")
+            queries = list[StreamingQuery]()
+            for here in zones:
+                warm.session.conf.set(zone, here)
+                queries.append(unchecked.writeStream.outputMode("update").foreachBatch(look(here)).trigger(availableNow=True).start())
+            warm.session.conf.set(zone, "UTC")
+            warm.session.conf.set(checked, "true")
+        for query in queries:
+            in_thread(query.awaitTermination)
+    assert seen == {here: here for here in zones}
+    warm.session.streams.resetTerminated()
+
+
+def test_a_bounded_query_with_state_that_was_put_off_has_as_many_partitions_as_at_its_start(warm: Warm, tmp_path: Path) -> None:
+    """The agent makes the empty state of a first start, whose confs the checkpoint keeps for good."""
+    partitions, checkpoint = "spark.sql.shuffle.partitions", tmp_path / "checkpoints/bounded"
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path).processAllAvailable()
+
+    def bounded() -> StreamingQuery:
+        counts = read(warm.session, tmp_path).groupBy("id").count().writeStream.queryName("bounded").outputMode("update")
+        each = counts.foreachBatch(lambda batch, _: print(batch.count())).trigger(availableNow=True)
+        return each.option("checkpointLocation", str(checkpoint)).start()
+
+    with session_confs(warm.session, {partitions: "3"}):
+        in_thread(bounded().awaitTermination)
+        with warm.requested(afterDrain="Keep", stateLossPolicy="Accept") as asked:
+            warm.drains.reaches(asked, "Drained")
+            Feed(tmp_path / "input").add()
+            query = bounded()
+            warm.session.conf.set(partitions, "1")
+        in_thread(query.awaitTermination)
+    last = max(checkpoint.glob("offsets/*"), key=lambda path: int(path.name))
+    assert f'"{partitions}":"3"' in last.read_text()
+    assert {path.name for path in checkpoint.glob("state/0/[0-9]*")} == {"0", "1", "2"}
+    warm.session.streams.resetTerminated()
+
+
+def test_of_bounded_queries_that_were_put_off_on_one_checkpoint_the_last_one_is_started(warm: Warm, tmp_path: Path) -> None:
+    """As Spark stops the query that runs where another one starts."""
+    feed, versions = Feed(tmp_path / "input"), list[int]()
+
+    def each(version: int) -> Callable[[DataFrame, int], None]:
+        return lambda *_: versions.append(version)
+
+    feed.add()
+    start(warm, tmp_path).processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        queries = [writer(warm.session, tmp_path, "bounded", each(n)).trigger(availableNow=True).start() for n in range(3)]
+    for query in queries:
+        in_thread(query.awaitTermination)
+        assert query.exception() is None
+    assert versions == [2]
+    assert ids_in(tmp_path / "out/bounded") == exactly(feed.ids)
+    warm.session.streams.resetTerminated()
+
+
 @pytest.mark.parametrize("wait", ["awaits", "awaits any", "polls it", "polls all"])
 def test_a_signal_lets_a_bounded_query_end_that_a_drain_has_ended(
     warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: str
@@ -433,7 +506,8 @@ def test_a_bounded_query_that_is_put_off_again_is_started_as_it_was_to_be_first(
     with warm.requested(afterDrain="Keep") as asked:
         warm.drains.reaches(asked, "Drained")
         query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
-        starts[0]().stop()  # as where another drain holds the driver when it is started
+        assert isinstance(query, HeldQuery)
+        query.start_if_due()  # as where another drain holds the driver when it is started
     assert starts == [starts[0]] * 2
     in_thread(query.awaitTermination)
     assert ids_in(tmp_path / "out/bounded") == exactly(feed.ids)

@@ -150,7 +150,7 @@ def put_off(agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch, begin: Ca
     monkeypatch.setattr(agent.held, "ended_beside", lambda _: [])
     captured = SimpleNamespace(query_name="orders")
     internals = SimpleNamespace(session=SimpleNamespace(streams=None))
-    tracked = SimpleNamespace(captured=captured, label="orders", internals=internals, belongs_to=lambda _: True)
+    tracked = SimpleNamespace(captured=captured, label="orders", location=None, internals=internals, belongs_to=lambda _: True)
     return agent.held.stand_in(cast(TrackedQuery, tracked), begin)
 
 
@@ -203,6 +203,29 @@ def test_a_query_that_fails_as_the_flush_is_forgotten_is_told_of(agent: Agent, m
     streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: False, active=list))
     with pytest.raises(StreamingQueryException, match="out of milk"):
         in_thread(streams.awaitAnyTermination, 5)
+
+
+def test_a_query_that_was_put_off_and_has_begun_is_not_that_of_a_later_drain(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = put_off(agent, TurningGate({}), monkeypatch, running)
+    streams = StreamingQueryManager(SimpleNamespace(active=list))
+    assert streams.active == [query]
+    agent.gate.turn(Phase.OPEN)
+    query.start_if_due()
+    assert not agent.held.nothing_will_end(streams)
+    agent.gate.turn(Phase.HELD)
+    assert streams.active == []
+
+
+@pytest.mark.parametrize("same_session", [True, False])
+def test_a_start_takes_the_place_of_one_of_its_name_that_was_put_off_in_its_session(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, same_session: bool
+) -> None:
+    query = put_off(agent, TurningGate({}), monkeypatch, running)
+    (tracked, _), *_ = agent.held._known_stand_ins()
+    monkeypatch.setattr(tracked, "belongs_to", lambda _: same_session)
+    started = SimpleNamespace(captured=tracked.captured, location="/there", internals=tracked.internals)
+    agent.held.forget_stand_ins(cast(TrackedQuery, started))
+    assert query.is_pending is not same_session
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,8 @@ def test_code_that_keeps_what_comes_in_the_flush_for_a_timer_has_no_batch_in_whi
     assert refused.value.reason == "StateWouldBeLost"
     assert plan_query(DrainOptions(state_loss_policy="Accept"), facts).flushes
     assert plan_query(DrainOptions(incomplete_windows="Discard"), facts)
+    with pytest.raises(PlanRejectedError, match=r"no batch comes after .* or checkpoint\.policy 'Reseed', which needs no"):
+        plan_query(DrainOptions(incomplete_windows="Discard", checkpoint_policy="Continue"), facts)
     assert plan_query(DrainOptions(mode="Stop"), facts)
     assert plan_query(DrainOptions(), replace(facts, operators=(replace(operator, fed_by=()),))).flushes
     by_events = replace(facts, operators=(replace(operator, processing_time=False),))
@@ -161,6 +163,8 @@ def test_rows_that_outlive_the_flush_are_residual() -> None:
     assert residue(measured(planned, (), ()), (), "Reseed") == ()
     assert measured(planned, (5,), ())[0] == replace(planned[0], rows_before=5)
     assert measured(found, (), ()) == found, "what an earlier run has measured is lost"
+    (kept,) = measured([OperatorReport(name="c", disposition="discarded")], (5,), (3,))
+    assert kept.disposition == "residual"
 
 
 @pytest.mark.parametrize(
