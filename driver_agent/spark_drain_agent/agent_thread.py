@@ -14,6 +14,7 @@ __all__ = [
     "NO_THREAD_STARTS",
     "as_agent",
     "as_callback",
+    "as_listener",
     "callback_call",
     "in_callback",
     "in_drains_callback",
@@ -60,12 +61,22 @@ def as_callback() -> Iterator[None]:
         _thread.callback = before
 
 
+@contextmanager
+def as_listener() -> Iterator[None]:
+    """Call a function of the application, in a thread of its own, that Spark has asked for."""
+    _thread.listener = True
+    try:
+        yield
+    finally:
+        _thread.listener = False
+
+
 def in_callback() -> bool:
     """Return whether the calling code is a function that Spark or a drain has called, such as foreachBatch or a listener's.
 
     A drain may wait for such a function, so it must never be made to wait for a drain.
     """
-    return in_drains_callback() or _calls_from_java() > 0
+    return in_drains_callback() or getattr(_thread, "listener", False) or _calls_from_java() > 0
 
 
 def in_drains_callback() -> bool:

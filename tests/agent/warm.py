@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import JStreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent.driver import attach, pyspark_hooks
@@ -95,6 +96,7 @@ HOOKED = (
     (DataStreamWriter, ("start", "toTable")),
     (StreamingQuery, ("awaitTermination", "isActive", "stop", "processAllAvailable", "exception")),
     (StreamingQueryManager, ("awaitAnyTermination", "active", "get", "resetTerminated")),
+    (JStreamingQueryListener, ("onQueryStarted",)),
 )
 
 

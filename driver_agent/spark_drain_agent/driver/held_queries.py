@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -177,6 +178,7 @@ class HeldQueries:
         """
         drain = self._host.drain
         same = drain.query_id_at(tracked.location) if drain is not None and tracked.location is not None else None
+        same = same or tracked.noted_id()
 
         def failure() -> StreamingQueryException | None:
             return drain.given_up.exception() if drain is not None and drain.given_up is not None else None
@@ -188,14 +190,19 @@ class HeldQueries:
             if drain is not None and drain.ends_application:
                 raise StreamingQueryException(_LEFT.format(tracked.label))
             self.forget_flush(tracked.internals.session.streams)
-            return start()
+            try:
+                return start()
+            except Exception as error:
+                if not tracked.internals.stopped:
+                    raise
+                raise StreamingQueryException(f"{tracked.label} was not started: Spark was stopped meanwhile") from error
 
         name, gate = tracked.captured.query_name, self._host.gate
         if start is not None:
-            made: HeldQuery = HeldBoundedQuery(name, gate, over, same or "", failure, begin=partial(begin, start))
+            made: HeldQuery = HeldBoundedQuery(name, gate, over, same, failure, begin=partial(begin, start))
             then = "it is started then, if the application goes on"
         else:
-            made = HeldQuery(name, gate, over, same or "", failure)
+            made = HeldQuery(name, gate, over, same, failure)
             then = "it ends then, and has to be started again"
         LOG.warning("%s is kept from starting until the drain's request is removed; %s", tracked.label, then)
         for earlier, held in self._known_stand_ins():
@@ -265,6 +272,16 @@ class HeldQueries:
             found = self._seem_to_run(streams)
             if self._host.gate.turns == turns:
                 return found
+
+    def being_started(self, streams: StreamingQueryManager) -> set[str]:
+        """Return the ids of the queries of a session that Spark has already, in the place of which `of` has what is being started."""
+        starting = [tracked for tracked, held in self._known_stand_ins() if held.is_pending and not held.is_due]
+        found: set[str] = set()
+        for tracked in starting:
+            if tracked.belongs_to(streams):
+                with suppress(*JavaError):  # Spark was stopped
+                    found.update(query.id for query in tracked.internals.started_like(tracked.captured, tracked.location))
+        return found
 
     def _seem_to_run(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
         stand_ins = self._stand_ins_in(streams)

@@ -1,4 +1,4 @@
-"""Public PySpark methods that the agent stands behind: sessions and query starts; see `query_hooks` for what is done with queries."""
+"""Public PySpark methods that the agent stands behind: sessions and query starts; see `query_hooks` and `listener_hooks` for the others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_drain_agent.agent_thread import in_callback, is_agent
 from spark_drain_agent.driver.agent import Agent
+from spark_drain_agent.driver.listener_hooks import hook_listeners
 from spark_drain_agent.driver.query_hooks import hook_queries
 from spark_drain_agent.spark_internals.connections import keep_from_children
 from spark_drain_agent.spark_internals.session import SparkInternals, classic
@@ -41,6 +42,7 @@ def install(on_session: Callable[[SparkSession], Agent | None], current: Callabl
     _hook_session(on_session, current)
     _hook_start(on_session)
     hook_queries(current)
+    hook_listeners(current)
 
 
 def _hook_session(on_session: Callable[[SparkSession], Agent | None], current: Callable[[], Agent | None]) -> None:

@@ -248,7 +248,12 @@ def _hook_manager(asked: Current) -> None:
     def hooked_active(self: StreamingQueryManager) -> list[StreamingQuery]:
         agent = asked()
         held = agent.held.of(self) if agent is not None else {}
-        return [query for query in active(self) if not held or query.id not in held] + list(held.values())
+        if agent is None or not held:
+            return list(active(self))
+        hidden = {*held, *agent.held.being_started(self)}
+        running = [query for query in active(self) if query.id not in hidden]
+        begun = {query.id for query in running}
+        return running + [query for query in held.values() if query.id not in begun]  # its id is Spark's once it has begun
 
     @functools.wraps(get)
     def hooked_get(self: StreamingQueryManager, id: str) -> StreamingQuery | None:

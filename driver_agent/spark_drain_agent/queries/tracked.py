@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -255,6 +256,14 @@ class TrackedQuery:
     def checkpoint(self) -> Checkpoint:
         """Return the logs of the checkpoint folder."""
         return Checkpoint(self.checkpoint_files())
+
+    def noted_id(self) -> str:
+        """Return the id that Spark has noted in the checkpoint folder for the queries that start there; "" where there is none."""
+        try:
+            text = self.checkpoint().metadata if self.location is not None else None
+            return str(json.loads(text)["id"]) if text else ""
+        except (*JavaError, ValueError, KeyError, TypeError):
+            return ""  # the start will say what is wrong
 
     def running_checkpoint(self) -> Checkpoint:
         """Return the logs of the running query's checkpoint folder, also of one that Spark chose."""

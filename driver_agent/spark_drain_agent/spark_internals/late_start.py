@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import java_import  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,10 +20,16 @@ from spark_drain_agent.spark_internals.session import SparkInternals, pins_threa
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["LateStart"]
+__all__ = ["LateStart", "starts_late"]
 
 _MARK = "spark.sparkdrain.lateStart"
-"""Local property: the query's thread inherits it from the one that starts it."""
+"""Local property: the query's thread inherits it from the one that starts it, and has it until its listeners were told."""
+_DEFAULT_FOLDER = "spark.sql.streaming.checkpointLocation"
+
+
+def starts_late(context: SparkContext) -> bool:
+    """Return whether the calling code is a listener's that is told of a late start, which is known where PySpark pins threads."""
+    return pins_threads(context) and context.getLocalProperty(_MARK) is not None
 
 
 class _Listener(StreamingQueryListener):
@@ -72,6 +79,7 @@ class LateStart:
             found = any(query.id == query_id for query in self.internals.started_like(self.captured, self._location))
         if found:
             live.session = self._session
+            self.internals.context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # what its batches start is not late
         return found
 
     @contextmanager
@@ -88,6 +96,10 @@ class LateStart:
         finally:
             confs.set(before)
 
+    @staticmethod
+    def _default_folder(session: Any) -> str:
+        return str(session.conf().get(_DEFAULT_FOLDER, ""))
+
     def launch(self) -> StreamingQuery:
         """Start the query.
 
@@ -98,12 +110,17 @@ class LateStart:
         UnsupportedSparkError
             The query could not be given its session; it does not run.
         """
-        context, streams = self.internals.context, self.captured.dataset.sparkSession().streams()
+        context, session = self.internals.context, self.captured.dataset.sparkSession()
+        if not pins_threads(context) and self._location is None and self._default_folder(session) != self._default_folder(self._session):
+            raise UnsupportedSparkError(
+                f"the session's {_DEFAULT_FOLDER} has changed since start(), and with PYSPARK_PIN_THREAD=false Spark would start the query "
+                "there: set its option checkpointLocation"
+            )
         gateway = context._gateway
         assert gateway is not None
         java_import(gateway.jvm, "org.apache.spark.sql.streaming.*")  # as pyspark's addListener does
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        listener = _Listener(self)
+        listener, streams = _Listener(self), session.streams()
         streams.addListener(listener._jlistener)
         context.setLocalProperty(_MARK, self._mark)
         try:

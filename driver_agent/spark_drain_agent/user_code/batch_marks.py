@@ -92,5 +92,8 @@ def marked(context: SparkContext, marks: Mapping[str, str | None]) -> Iterator[N
 
 
 def _set_properties(context: SparkContext, properties: Mapping[str, str | None]) -> None:
+    java_context: object = context._jsc  # None once PySpark has stopped it, which another thread may do
+    if java_context is None:
+        return
     for name, value in properties.items():
         context.setLocalProperty(name, value)  # type: ignore[arg-type]  # PySpark removes a property by None

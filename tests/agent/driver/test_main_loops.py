@@ -20,7 +20,7 @@ from pyspark.sql.streaming.listener import QueryTerminatedEvent
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.checkpoint.empty_state import EmptyStateError
 from spark_drain_agent.clock import monotonic
-from spark_drain_agent.driver import signals
+from spark_drain_agent.driver import listener_hooks, signals
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -314,6 +314,65 @@ def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: War
     warm.session.streams.resetTerminated()
 
 
+def test_a_listener_of_a_late_start_may_want_the_lock_under_which_the_query_is_awaited(
+    warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark has called it before start() returns."""
+    monkeypatch.setattr(listener_hooks, "_PATIENCE_SECONDS", 2.0)
+    feed, lock, told, listed = Feed(tmp_path / "input"), threading.Lock(), list[str | None](), list[str]()
+
+    def note(name: str | None) -> None:
+        listed.extend(query.name for query in warm.session.streams.active)
+        with lock:
+            told.append(name)
+
+    def main() -> None:
+        with lock:
+            query.awaitTermination()
+
+    feed.add()
+    start(warm, tmp_path).processAllAvailable()
+    with listening(warm.session, note) as listener:
+        with warm.requested(afterDrain="Keep") as asked:
+            warm.drains.reaches(asked, "Drained")
+            feed.add()
+            query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
+            waiting = Started(main)
+            time.sleep(0.5)
+        waiting.result()
+        eventually(lambda: "bounded" in told, "the listener to be told")
+    assert not listener.errors
+    assert told.count("bounded") == 1
+    assert listed.count("bounded") == 1, "of the agent's and of Spark's"
+    assert ids_in(tmp_path / "out/bounded") == exactly(feed.ids)
+    warm.session.streams.resetTerminated()
+
+
+def test_the_end_of_spark_amid_a_late_start_is_that_of_the_query(warm: Warm, tmp_path: Path) -> None:
+    begun, stopped = threading.Event(), threading.Event()
+
+    def slow(name: str | None) -> None:
+        if name == "bounded":
+            begun.set()
+            stopped.wait(30)
+
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path).processAllAvailable()
+    warm.session.streams.addListener(Listener(slow))
+    try:
+        with warm.requested(afterDrain="Keep") as asked:
+            warm.drains.reaches(asked, "Drained")
+            query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
+        assert begun.wait(30)
+        waiting = Started(query.awaitTermination)
+        warm.session.stop()
+        with pytest.raises(StreamingQueryException):
+            waiting.result()
+    finally:
+        stopped.set()
+        warm.again()
+
+
 def test_bounded_queries_that_a_drain_has_put_off_are_started_as_they_were_to_be(warm: Warm, tmp_path: Path) -> None:
     """Spark copies the session's confs and the thread's local properties in a start; a program may set others for its next query."""
     conf, pool, context = "spark.sql.session.timeZone", "spark.scheduler.pool", warm.session.sparkContext
@@ -437,8 +496,10 @@ def test_a_bounded_query_with_state_that_was_put_off_has_as_many_partitions_as_a
 
 
 def test_of_bounded_queries_that_were_put_off_on_one_checkpoint_the_last_one_is_started(warm: Warm, tmp_path: Path) -> None:
-    """As Spark stops the query that runs where another one starts."""
-    feed, versions = Feed(tmp_path / "input"), list[int]()
+    """As Spark stops the query that runs where another one starts; all have the id that is noted there."""
+    feed, versions, noted = Feed(tmp_path / "input"), list[int](), str(uuid.uuid4())
+    (tmp_path / "checkpoints/bounded").mkdir(parents=True)
+    (tmp_path / "checkpoints/bounded/metadata").write_text(f'{{"id":"{noted}"}}')
 
     def each(version: int) -> Callable[[DataFrame, int], None]:
         return lambda *_: versions.append(version)
@@ -448,6 +509,7 @@ def test_of_bounded_queries_that_were_put_off_on_one_checkpoint_the_last_one_is_
     with warm.requested(afterDrain="Keep") as asked:
         warm.drains.reaches(asked, "Drained")
         queries = [writer(warm.session, tmp_path, "bounded", each(n)).trigger(availableNow=True).start() for n in range(3)]
+        assert {query.id for query in queries} == {noted}
     for query in queries:
         in_thread(query.awaitTermination)
         assert query.exception() is None

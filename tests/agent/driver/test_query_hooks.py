@@ -149,8 +149,9 @@ def put_off(agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch, begin: Ca
     monkeypatch.setattr(agent.held, "forget_flush", lambda _: None)
     monkeypatch.setattr(agent.held, "ended_beside", lambda _: [])
     captured = SimpleNamespace(query_name="orders")
-    internals = SimpleNamespace(session=SimpleNamespace(streams=None))
-    tracked = SimpleNamespace(captured=captured, label="orders", location=None, internals=internals, belongs_to=lambda _: True)
+    internals = SimpleNamespace(session=SimpleNamespace(streams=None), started_like=lambda *_: [])
+    found = {"captured": captured, "label": "orders", "location": None, "noted_id": lambda: "", "internals": internals}
+    tracked = SimpleNamespace(**found, belongs_to=lambda _: True)
     return agent.held.stand_in(cast(TrackedQuery, tracked), begin)
 
 
