@@ -35,7 +35,7 @@ from spark_drain_agent.spark_internals.source_options import names_given
 from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "elements", "pins_threads", "submitted_conf"]
+__all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "elements", "is_stopped", "pins_threads", "submitted_conf"]
 
 _VALUE_CONFS = ("spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy", "spark.sql.ansi.enabled")
 """What the same text becomes as a time or a number depends on these."""
@@ -58,6 +58,12 @@ def active_context() -> SparkContext | None:
     """
     running = _seen is not None and _seen._jsc is not None
     return SparkContext._active_spark_context or (_seen if running else None)
+
+
+def is_stopped(context: SparkContext) -> bool:
+    """Return whether PySpark has stopped it."""
+    java_context: object = context._jsc
+    return java_context is None
 
 
 def pins_threads(context: SparkContext) -> bool:
@@ -148,7 +154,7 @@ class SparkInternals:
     @property
     def stop_returned(self) -> bool:
         """Whether PySpark has stopped the SparkContext: what ran in it has ended, or can only fail."""
-        return self.context._jsc is None
+        return is_stopped(self.context)
 
     def ends_with(self, holder: SparkSession | SparkContext) -> bool:
         """Return whether to stop this session or context stops the SparkContext behind this session, as far as is known."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext, TaskContext
 
-from spark_drain_agent.spark_internals.session import active_context, pins_threads
+from spark_drain_agent.spark_internals.session import active_context, is_stopped, pins_threads
 
 __all__ = ["DRAIN_PANE_PROPERTY", "UnknownBatchError", "generation", "is_drain_pane", "marked", "marks_of_start"]
 
@@ -92,8 +92,7 @@ def marked(context: SparkContext, marks: Mapping[str, str | None]) -> Iterator[N
 
 
 def _set_properties(context: SparkContext, properties: Mapping[str, str | None]) -> None:
-    java_context: object = context._jsc  # None once PySpark has stopped it, which another thread may do
-    if java_context is None:
+    if is_stopped(context):  # by another thread
         return
     for name, value in properties.items():
         context.setLocalProperty(name, value)  # type: ignore[arg-type]  # PySpark removes a property by None
