@@ -12,7 +12,7 @@ from pyspark.sql.streaming.listener import JStreamingQueryListener, QueryStarted
 from spark_drain_agent.agent_thread import as_listener
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.late_start import starts_late
+from spark_drain_agent.spark_internals.late_start import SessionGiver, starts_late
 
 __all__ = ["hook_listeners"]
 
@@ -33,7 +33,7 @@ def hook_listeners(current: Callable[[], Agent | None]) -> None:
     @functools.wraps(tell)
     def hooked(self: JStreamingQueryListener, jevent: Any) -> None:
         agent = current()
-        if agent is None or not starts_late(agent.internals.context):
+        if agent is None or isinstance(self.pylistener, SessionGiver) or not starts_late(agent.internals.context):
             tell(self, jevent)
             return
         _call_beside(functools.partial(self.pylistener.onQueryStarted, QueryStartedEvent.fromJObject(jevent)))

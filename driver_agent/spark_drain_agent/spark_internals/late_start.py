@@ -15,12 +15,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.reflection import companion, private_field
-from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
+from spark_drain_agent.spark_internals.session import SparkInternals, is_stopped, pins_threads
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["LateStart", "starts_late"]
+__all__ = ["LateStart", "SessionGiver", "starts_late"]
 
 _MARK = "spark.sparkdrain.lateStart"
 """Local property: the query's thread inherits it from the one that starts it, and has it until its listeners were told."""
@@ -29,10 +29,10 @@ _DEFAULT_FOLDER = "spark.sql.streaming.checkpointLocation"
 
 def starts_late(context: SparkContext) -> bool:
     """Return whether the calling code is a listener's that is told of a late start, which is known where PySpark pins threads."""
-    return pins_threads(context) and context.getLocalProperty(_MARK) is not None
+    return not is_stopped(context) and pins_threads(context) and context.getLocalProperty(_MARK) is not None
 
 
-class _Listener(StreamingQueryListener):
+class SessionGiver(StreamingQueryListener):
     """Gives a query that starts another session, in its own thread: Spark waits for it before the query does anything."""
 
     def __init__(self, late: LateStart) -> None:
@@ -40,17 +40,18 @@ class _Listener(StreamingQueryListener):
         self.given: list[str] = []
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # pyspark's name
+        """Give the query its session, if it is the one."""
         if self._late.give_session(str(event.id)):
             self.given.append(str(event.id))
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: ARG002, N802  # pyspark's name
-        return
+        """Nothing."""
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: ARG002, N802  # pyspark's name
-        return
+        """Nothing."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: ARG002, N802  # pyspark's name
-        return
+        """Nothing."""
 
 
 class LateStart:
@@ -120,7 +121,7 @@ class LateStart:
         assert gateway is not None
         java_import(gateway.jvm, "org.apache.spark.sql.streaming.*")  # as pyspark's addListener does
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        listener, streams = _Listener(self), session.streams()
+        listener, streams = SessionGiver(self), session.streams()
         streams.addListener(listener._jlistener)
         context.setLocalProperty(_MARK, self._mark)
         try:

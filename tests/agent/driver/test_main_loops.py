@@ -24,6 +24,7 @@ from spark_drain_agent.driver import listener_hooks, signals
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.queries.tracked import TrackedQuery
+from spark_drain_agent.spark_internals.late_start import starts_late
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 
 from tests.agent.apps.sinks import counted, read, to_files
@@ -446,9 +447,14 @@ def test_bounded_queries_that_look_alike_and_were_put_off_have_their_own_session
     """Of one DataFrame, without a name and a checkpoint folder, and checked by Spark or not."""
     zone, checked = "spark.sql.session.timeZone", "spark.sql.streaming.unsupportedOperationCheck"
     zones, seen = ("Asia/Tokyo", "America/Lima", "Europe/Paris", "Asia/Seoul"), dict[str, str | None]()
+    late: list[bool] = []
 
     def look(here: str) -> Callable[[DataFrame, int], None]:
-        return lambda batch, _: seen.update({here: batch.sparkSession.conf.get(zone)})
+        def note(batch: DataFrame, _: int) -> None:
+            seen[here] = batch.sparkSession.conf.get(zone)
+            late.append(starts_late(warm.session.sparkContext))
+
+        return note
 
     Feed(tmp_path / "input").add()
     start(warm, tmp_path).processAllAvailable()
@@ -467,6 +473,7 @@ def test_bounded_queries_that_look_alike_and_were_put_off_have_their_own_session
         for query in queries:
             in_thread(query.awaitTermination)
     assert seen == {here: here for here in zones}
+    assert not any(late), "what a batch starts is started now"
     warm.session.streams.resetTerminated()
 
 
