@@ -44,13 +44,13 @@ class SessionGiver(StreamingQueryListener):
         if self._late.give_session(str(event.id)):
             self.given.append(str(event.id))
 
-    def onQueryProgress(self, event: Any) -> None:  # noqa: ARG002, N802  # pyspark's name
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802  # pyspark's name
         """Nothing."""
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: ARG002, N802  # pyspark's name
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802  # pyspark's name
         """Nothing."""
 
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: ARG002, N802  # pyspark's name
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802  # pyspark's name
         """Nothing."""
 
 
