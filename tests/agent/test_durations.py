@@ -68,6 +68,6 @@ def test_the_page_has_default_and_bounds(conf: DurationConf) -> None:
 
 def test_the_page_has_every_conf() -> None:
     source = "".join(path.read_text() for path in (ROOT / "driver_agent").rglob("*.py"))
-    properties_of_the_agent = {"spark.sparkdrain.pane", "spark.sparkdrain.generation"}
+    properties_of_the_agent = {f"spark.sparkdrain.{name}" for name in ("pane", "generation", "lateStart")}
     named = set(re.findall(r"\"(spark\.sparkdrain\.[\w.]+)\"", source)) - properties_of_the_agent
     assert named == set(re.findall(r"^\| `(spark\.sparkdrain\.[\w.]+)` \|", PAGE.read_text(), re.MULTILINE))
