@@ -115,4 +115,14 @@ def _folder(location: str, path: str) -> Path:
     host = path.removeprefix("//")
     if host != path and not host.startswith("/"):
         raise StoreError(f"metadata store {location!r} must be a folder of this machine: file:/{host.partition('/')[2]}")
-    return Path(path).absolute()  # the application may go to another folder
+    folder = Path(path).absolute()  # the application may go to another folder
+    if (file := next((place for place in (folder, *folder.parents) if _is_file(place)), None)) is not None:
+        raise StoreError(f"metadata store {location!r} must be a folder, and {file} is a file")
+    return folder
+
+
+def _is_file(place: Path) -> bool:
+    try:
+        return place.is_file()
+    except OSError:  # such as a folder that may not be read
+        return False

@@ -94,6 +94,8 @@ def _note_what_stays(channel: Channel) -> None:
 
 
 def _write(channel: Channel, run_id: str | None, mode: str, pairs: Sequence[str]) -> str:
+    if run_id is not None and not run_id.strip():
+        raise StoreError(f"--run-id {run_id!r} must be the id of a run (spark.app.id): leave it out for the run that sees the drain first")
     options = named_values("--option", pairs)
     DrainOptions.parse(mode, options)
     notification = DrainNotification(drain_id=str(uuid.uuid4()), created_at=datetime.now(UTC), run_id=run_id, mode=mode, options=options)

@@ -120,6 +120,8 @@ def test_a_reported_drain_is_shown_with_its_last_run_and_its_queries(drain: Comm
         (("--option", "checkpoint.policy=Sow"), "option 'checkpoint.policy' must be one of Auto, Reseed, Continue, Keep, not 'Sow'"),
         (("--option", "color=red"), "option 'color' (value 'red') is not known"),
         (("--mode", "Stop", "--option", "checkpoint.policy=Keep"), "must be absent with mode Stop"),
+        (("--run-id", ""), "--run-id '' must be the id of a run (spark.app.id): leave it out"),
+        (("--run-id", " "), "--run-id ' ' must be the id of a run"),
         (("--option", "queries=a", "--option", "queries=b"), "--option 'queries' is given twice, as 'a' and as 'b'"),
     ],
     ids=str,
@@ -267,11 +269,21 @@ def test_a_folder_that_is_not_meant_is_refused(location: str, said: str, drain: 
     refused(drain("show"), said)
 
 
-def test_a_store_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("a file, not a folder")
+def test_a_store_that_cannot_be_made_is_named() -> None:
     refused(
-        subprocess.run(argv(f"file:{tmp_path / 'store'}", "write"), capture_output=True, text=True, check=False),
-        f"the metadata store {tmp_path / 'store' / 'requests'} cannot be created",
+        subprocess.run(argv("file:/proc/drains", "write"), capture_output=True, text=True, check=False),
+        "the metadata store /proc/drains/requests cannot be created",
+    )
+
+
+@pytest.mark.parametrize("verb", ["write", "show", "cleanup"])
+@pytest.mark.parametrize("below", ["", "/drains"])
+def test_a_store_that_is_a_file_is_named(tmp_path: Path, verb: str, below: str) -> None:
+    (tmp_path / "store").write_text("a file, not a folder")
+    location = f"file:{tmp_path / 'store'}{below}"
+    refused(
+        subprocess.run(argv(location, verb), capture_output=True, text=True, check=False),
+        f"metadata store {location!r} must be a folder, and {tmp_path / 'store'} is a file",
     )
 
 
