@@ -241,8 +241,7 @@ class HeldQueries:
 
     def _known_stand_ins(self) -> list[tuple[TrackedQuery, HeldQuery]]:
         with self._lock:
-            self._stand_ins = {key: item for key, item in self._stand_ins.items() if not item[1].is_started}
-            return list(self._stand_ins.values())
+            return [(tracked, held) for tracked, held in self._stand_ins.values() if not held.is_started]
 
     def _stand_ins_in(self, streams: StreamingQueryManager) -> list[HeldQuery]:
         return [held for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams)]
@@ -275,10 +274,9 @@ class HeldQueries:
 
     def being_started(self, streams: StreamingQueryManager) -> set[str]:
         """Return the ids of the queries of a session that Spark has already, in the place of which `of` has what is being started."""
-        starting = [tracked for tracked, held in self._known_stand_ins() if held.is_pending and not held.is_due]
         found: set[str] = set()
-        for tracked in starting:
-            if tracked.belongs_to(streams):
+        for tracked, held in self._known_stand_ins():
+            if held.is_pending and not held.is_due and tracked.belongs_to(streams):
                 with suppress(*JavaError):  # Spark was stopped
                     found.update(query.id for query in tracked.internals.started_like(tracked.captured, tracked.location))
         return found

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.reflection import companion, private_field
-from spark_drain_agent.spark_internals.session import SparkInternals, is_stopped, pins_threads
+from spark_drain_agent.spark_internals.session import DEFAULT_FOLDER, SparkInternals, is_stopped, pins_threads
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -24,7 +24,6 @@ __all__ = ["LateStart", "SessionGiver", "starts_late"]
 
 _MARK = "spark.sparkdrain.lateStart"
 """Local property: the query's thread inherits it from the one that starts it, and has it until its listeners were told."""
-_DEFAULT_FOLDER = "spark.sql.streaming.checkpointLocation"
 
 
 def starts_late(context: SparkContext) -> bool:
@@ -67,7 +66,7 @@ class LateStart:
 
     def __init__(self, internals: SparkInternals, captured: CapturedWriter, location: str | None) -> None:
         self._session = internals.cloned_session()
-        self.internals = SparkInternals(internals.session, self._session)
+        self._present, self.internals = internals, SparkInternals(internals.session, self._session)
         self.captured = captured if location is None else internals.placed_at(captured, location)
         self._location, self._mark = location, uuid.uuid4().hex
 
@@ -97,9 +96,9 @@ class LateStart:
         finally:
             confs.set(before)
 
-    @staticmethod
-    def _default_folder(session: Any) -> str:
-        return str(session.conf().get(_DEFAULT_FOLDER, ""))
+    @property
+    def _default_folder_has_changed(self) -> bool:
+        return self._present.session_conf(DEFAULT_FOLDER) != self.internals.session_conf(DEFAULT_FOLDER)
 
     def launch(self) -> StreamingQuery:
         """Start the query.
@@ -111,17 +110,17 @@ class LateStart:
         UnsupportedSparkError
             The query could not be given its session; it does not run.
         """
-        context, session = self.internals.context, self.captured.dataset.sparkSession()
-        if not pins_threads(context) and self._location is None and self._default_folder(session) != self._default_folder(self._session):
+        context, streams = self.internals.context, self.captured.dataset.sparkSession().streams()
+        if self._location is None and not pins_threads(context) and self._default_folder_has_changed:
             raise UnsupportedSparkError(
-                f"the session's {_DEFAULT_FOLDER} has changed since start(), and with PYSPARK_PIN_THREAD=false Spark would start the query "
+                f"the session's {DEFAULT_FOLDER} has changed since start(), and with PYSPARK_PIN_THREAD=false Spark would start the query "
                 "there: set its option checkpointLocation"
             )
         gateway = context._gateway
         assert gateway is not None
         java_import(gateway.jvm, "org.apache.spark.sql.streaming.*")  # as pyspark's addListener does
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        listener, streams = SessionGiver(self), session.streams()
+        listener = SessionGiver(self)
         streams.addListener(listener._jlistener)
         context.setLocalProperty(_MARK, self._mark)
         try:

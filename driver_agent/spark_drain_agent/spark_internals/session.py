@@ -35,7 +35,17 @@ from spark_drain_agent.spark_internals.source_options import names_given
 from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["SparkInternals", "active_context", "classic", "connect_server_here", "elements", "is_stopped", "pins_threads", "submitted_conf"]
+__all__ = [
+    "DEFAULT_FOLDER",
+    "SparkInternals",
+    "active_context",
+    "classic",
+    "connect_server_here",
+    "elements",
+    "is_stopped",
+    "pins_threads",
+    "submitted_conf",
+]
 
 _VALUE_CONFS = ("spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy", "spark.sql.ansi.enabled")
 """What the same text becomes as a time or a number depends on these."""
@@ -47,6 +57,8 @@ _EXECUTOR_ID, _LOG_URL = "SPARK_EXECUTOR_ID", "SPARK_LOG_URL_STDOUT"
 """Variables in the environment of an executor's process."""
 _POLL_SECONDS = 0.02
 _seen: SparkContext | None = None
+DEFAULT_FOLDER = "spark.sql.streaming.checkpointLocation"
+"""Conf: where named queries have their checkpoints that say nothing of it themselves."""
 _DATASETS = ("org.apache.spark.sql.classic.Dataset", "org.apache.spark.sql.Dataset")
 _SESSIONS = ("org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.SparkSession")
 
@@ -340,7 +352,7 @@ class SparkInternals:
         """Return the checkpoint folder as the writer will resolve it, or None for a temporary one."""
         location = captured.option("checkpointLocation")
         if location is None:
-            base = self.session_conf("spark.sql.streaming.checkpointLocation")
+            base = self.session_conf(DEFAULT_FOLDER)
             if not base or not captured.query_name:
                 return None
             location = self.jvm.org.apache.hadoop.fs.Path(base, captured.query_name).toString()
@@ -431,7 +443,7 @@ class SparkInternals:
         return self.qualified(execution.resolvedCheckpointRoot()) == location
 
     def _default_folder(self) -> str:
-        base = self.session_conf("spark.sql.streaming.checkpointLocation")
+        base = self.session_conf(DEFAULT_FOLDER)
         return self.qualified(base) if base else ""
 
     def same_plan(self, one: CapturedWriter, other: CapturedWriter) -> bool:
