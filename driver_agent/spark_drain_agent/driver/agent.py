@@ -149,7 +149,7 @@ class Agent:
         finally:
             with self._drain_lock:
                 self._drain, self._drain_ended = None, monotonic()
-            self.held.begin_what_is_due()
+            self.held.stand_ins.begin_what_is_due()
             self.let_go()
             self._consider_again()
 
@@ -212,17 +212,17 @@ class Agent:
                 with given_up_when(lambda: gives_up_start(begun)):
                     waits = not free or self._becomes_part_of_a_drain(tracked)
             except StartGivenUpError:
-                return self.held.given_up_start(tracked)
+                return self.held.stand_ins.give_up(tracked)
             if not waits:
                 with marked(internals.context, marks_of_start(tracked.generation())):
                     query = self._start(tracked, start_now, QueryStart.of(tracked) if unasked else None)
-                self.held.forget_stand_ins(tracked)
+                self.held.stand_ins.forget_after_start(tracked)
                 return query
         tracked.keep_session()
         drain = self._drain
         if drain is not None and drain.forward:
             drain.offer(tracked)
-        return self.held.stand_in(tracked, (start_later or self._later(tracked)) if tracked.bounded else None)
+        return self.held.stand_ins.put_off(tracked, (start_later or self._later(tracked)) if tracked.bounded else None)
 
     def _later(self, tracked: TrackedQuery) -> Callable[[], StreamingQuery]:
         """Return what starts a query when a drain has let the driver go, as it would have been started now."""

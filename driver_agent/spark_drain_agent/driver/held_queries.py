@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterable
 from typing import Protocol
 
 from pyspark.errors import StreamingQueryException
@@ -15,10 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.drain.run import Drain
-from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
-from spark_drain_agent.driver.held_query import HeldQuery
+from spark_drain_agent.driver.stand_ins import StandIns
 from spark_drain_agent.gate import Gate, Phase
-from spark_drain_agent.milestones import LOG
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
@@ -26,11 +21,6 @@ from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 __all__ = ["HeldQueries"]
-
-_LEFT = (
-    "{} was not started, and has read nothing: a drain has ended the application's queries, and what came since is read when the next "
-    "version, or this one again, is started (an application that goes on after a drain is drained with afterDrain Keep)"
-)
 
 
 class _Host(Protocol):
@@ -55,8 +45,7 @@ class HeldQueries:
 
     def __init__(self, host: _Host) -> None:
         self._host = host
-        self._lock = threading.RLock()  # a signal handler may look while its own thread does; Spark is not asked under it
-        self._stand_ins: dict[str, tuple[TrackedQuery, HeldQuery]] = {}
+        self.stand_ins = StandIns(host, self._over, self.forget_flush)
         self._drained_runs: set[str] = set()
         self._kept_open: set[str] = set()
         self._stopped_runs: set[str] = set()
@@ -147,7 +136,7 @@ class HeldQueries:
     def any_failure(self, streams: StreamingQueryManager) -> StreamingQueryException | None:
         """Return what the drain of any query of a session failed with, since the application last asked to forget such."""
         found = (given_up for item, given_up in self._given_up.values() if not item.forgotten and item.belongs_to(streams))
-        failures = (failure for held in self._stand_ins_in(streams) if (failure := held.exception()) is not None)
+        failures = (failure for held in self.stand_ins.of(streams) if (failure := held.exception()) is not None)
         return next(itertools.chain((given_up.exception() for given_up in found), failures), None)
 
     def ended(self, query: TrackedQuery) -> bool:
@@ -166,103 +155,12 @@ class HeldQueries:
         """Return whether a drain has brought this run of a query to its end, whatever its first flush batch failed with."""
         return self.ended(query) and not self.given_up(query)
 
-    def stand_in(self, tracked: TrackedQuery, start: Callable[[], StreamingQuery] | None) -> HeldQuery:
-        """Return what ``start()`` returns in the place of a query that is kept from starting.
-
-        Parameters
-        ----------
-        tracked
-            The query.
-        start
-            Starts it once the driver is let go; None where the application does that.
-        """
-        drain = self._host.drain
-        same = drain.query_id_at(tracked.location) if drain is not None and tracked.location is not None else None
-        same = same or tracked.noted_id()
-
-        def failure() -> StreamingQueryException | None:
-            return drain.given_up.exception() if drain is not None and drain.given_up is not None else None
-
-        def over(stopped: bool) -> bool:
-            return self._over(stopped) or (made.awaited_by_flush and drain is not None and drain.abandoned)
-
-        def begin(start: Callable[[], StreamingQuery]) -> StreamingQuery:
-            if drain is not None and drain.ends_application:
-                raise StreamingQueryException(_LEFT.format(tracked.label))
-            self.forget_flush(tracked.internals.session.streams)
-            try:
-                return start()
-            except Exception as error:
-                if not tracked.internals.stopped:
-                    raise
-                raise StreamingQueryException(f"{tracked.label} was not started: Spark was stopped meanwhile") from error
-
-        name, gate = tracked.captured.query_name, self._host.gate
-        if start is not None:
-            made: HeldQuery = HeldBoundedQuery(name, gate, over, same, failure, begin=partial(begin, start))
-            then = "it is started then, if the application goes on"
-        else:
-            made = HeldQuery(name, gate, over, same, failure)
-            then = "it ends then, and has to be started again"
-        LOG.warning("%s is kept from starting until the drain's request is removed; %s", tracked.label, then)
-        for earlier, held in self._known_stand_ins():
-            if held.is_due and tracked.location is not None and earlier.location == tracked.location:
-                held.stop()  # a start stops the query that runs on its checkpoint
-        self._known(tracked, made)
-        self.begin_what_is_due()  # where the drain has let the driver go since
-        return made
-
-    def given_up_start(self, tracked: TrackedQuery) -> HeldQuery:
-        """Return what ``start()`` returns where a signal has told the program to end while it waited: a query that has ended.
-
-        Raises
-        ------
-        StreamingQueryException
-            It is bounded: when it ends, everything is taken to be read.
-        """
-        if tracked.bounded:
-            raise StreamingQueryException(f"{tracked.label} was not started: a signal came while its start waited")
-        LOG.warning("%s was not started: a signal came while its start waited", tracked.label)
-        return self._known(tracked, HeldQuery(tracked.captured.query_name, self._host.gate, lambda _: True))
-
-    def begin_what_is_due(self) -> None:
-        """Start the bounded queries that a drain has put off, where it has let the driver go; the start of one may wait for long."""
-        for _, held in self._known_stand_ins():
-            if self._host.gate.phase is not Phase.HELD and held.is_due:
-                try:
-                    threading.Thread(target=held.start_if_due, name="spark-drain-start", daemon=True).start()
-                except RuntimeError:  # the system has no more threads now
-                    held.start_if_due()
-
-    def _known(self, tracked: TrackedQuery, stand_in: HeldQuery) -> HeldQuery:
-        with self._lock:
-            self._stand_ins[stand_in.id] = (tracked, stand_in)
-        return stand_in
-
-    def _known_stand_ins(self) -> list[tuple[TrackedQuery, HeldQuery]]:
-        with self._lock:
-            return [(tracked, held) for tracked, held in self._stand_ins.values() if not held.is_started]
-
-    def _stand_ins_in(self, streams: StreamingQueryManager) -> list[HeldQuery]:
-        return [held for tracked, held in self._known_stand_ins() if tracked.belongs_to(streams)]
-
     def _over(self, stopped: bool) -> bool:
         return self._host.internals.jvm_ended or self._ends(stopped)
 
     def _ends(self, stopped: bool) -> bool:
         """Return whether a query that was ``stopped``, or any when Spark was, has ended, as without a drain: where a signal has come."""
         return (stopped or self._host.internals.stop_returned) and self._host.told_to_end
-
-    def forget_stand_ins(self, started: TrackedQuery) -> None:
-        """Take note that the application starts queries again, and which one it has started."""
-        due = [(tracked, held) for tracked, held in self._known_stand_ins() if held.is_due]
-        for tracked, held in due:
-            same_place = started.location is not None and tracked.location == started.location
-            same_name = tracked.captured.query_name != "" and tracked.captured.query_name == started.captured.query_name
-            if same_place or (same_name and tracked.belongs_to(started.internals.session.streams)):
-                held.stop()  # it is not to be started once more, which would stop this one
-        with self._lock:
-            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1].waits or item[1].is_pending}
 
     def of(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
         """Return by id the queries of a session that seem to run because a drain holds them."""
@@ -272,17 +170,8 @@ class HeldQueries:
             if self._host.gate.turns == turns:
                 return found
 
-    def being_started(self, streams: StreamingQueryManager) -> set[str]:
-        """Return the ids of the queries of a session that Spark has already, in the place of which `of` has what is being started."""
-        found: set[str] = set()
-        for tracked, held in self._known_stand_ins():
-            if held.is_pending and not held.is_due and tracked.belongs_to(streams):
-                with suppress(*JavaError):  # Spark was stopped
-                    found.update(query.id for query in tracked.internals.started_like(tracked.captured, tracked.location))
-        return found
-
     def _seem_to_run(self, streams: StreamingQueryManager) -> dict[str, StreamingQuery]:
-        stand_ins = self._stand_ins_in(streams)
+        stand_ins = self.stand_ins.of(streams)
         if self._host.gate.phase is not Phase.HELD:
             return {held.id: held for held in stand_ins if held.is_pending}
         found: dict[str, StreamingQuery] = {
@@ -294,7 +183,7 @@ class HeldQueries:
     def any_let_end(self, streams: StreamingQueryManager) -> bool:
         """Return whether a query of a session has ended for the application although a drain holds it, since it asked to forget such."""
         stopped = any(not item.forgotten for item in self._owned_in(streams, let_end=True))
-        return stopped or any(not held.waits for held in self._stand_ins_in(streams))
+        return stopped or any(not held.waits for held in self.stand_ins.of(streams))
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:
         """Return the queries of a session that have ended, but not by a drain, since the application last asked to forget such.
@@ -321,7 +210,7 @@ class HeldQueries:
 
     def nothing_will_end(self, streams: StreamingQueryManager) -> bool:
         """Return whether a wait for any query's end would be endless, because a drain has kept the queries from starting."""
-        return bool(self._stand_ins_in(streams)) and not streams.active
+        return bool(self.stand_ins.of(streams)) and not streams.active
 
     def forget_ended(self, streams: StreamingQueryManager) -> None:
         """Take note that the application does not want to be told any more of queries that have ended.
@@ -332,9 +221,7 @@ class HeldQueries:
         ended = [item for item in self._ended(streams) if not self._will_end(item)]
         for item in (*ended, *given_up, *self._owned_in(streams, let_end=True)):
             item.forget()
-        told = [held for held in self._stand_ins_in(streams) if held.exception() is not None]
-        with self._lock:
-            self._stand_ins = {key: item for key, item in self._stand_ins.items() if item[1] not in told}
+        self.stand_ins.forget_failed(streams)
 
     def _will_end(self, item: TrackedQuery) -> bool:
         with as_agent():
@@ -348,7 +235,7 @@ class HeldQueries:
 
     def forget_flush_before_start(self, streams: StreamingQueryManager) -> bool:
         """Do the same where bounded queries are about to be started, of which none has ended then; return whether there are any."""
-        pending = any(held.is_pending for held in self._stand_ins_in(streams))
+        pending = any(held.is_pending for held in self.stand_ins.of(streams))
         if pending:
             self.forget_flush(streams)
         return pending

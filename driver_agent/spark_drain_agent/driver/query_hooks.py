@@ -250,7 +250,7 @@ def _hook_manager(asked: Current) -> None:
         held = agent.held.of(self) if agent is not None else {}
         if agent is None or not held:
             return list(active(self))
-        hidden = {*held, *agent.held.being_started(self)}
+        hidden = {*held, *agent.held.stand_ins.being_started(self)}
         running = [query for query in active(self) if query.id not in hidden]
         begun = {query.id for query in running}
         return running + [query for query in held.values() if query.id not in begun]  # its id is Spark's once it has begun

@@ -105,7 +105,7 @@ def test_a_query_that_is_kept_from_starting_keeps_its_session(spark: SparkSessio
         warm.drains.reaches(asked, "Drained")
         kept = writer.option("checkpointLocation", str(tmp_path / "second")).start()
         settle_in(spark, "late", "UTC", "static")
-        tracked, _ = warm.agent.held._stand_ins[kept.id]
+        tracked, _ = warm.agent.held.stand_ins._known[kept.id]
         then = tracked.as_started().dataset.sparkSession()
         assert [str(then.conf().get(name)) for name in (ZONE, OVERWRITE)] == ["Asia/Tokyo", "dynamic"]
         assert str(then.catalog().currentDatabase()) == "early"

@@ -562,16 +562,16 @@ def test_a_query_without_state_waits_for_no_upload_of_it(warm: Warm, tmp_path: P
 def test_a_bounded_query_that_is_put_off_again_is_started_as_it_was_to_be_first(
     warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    feed, starts, stand_in = Feed(tmp_path / "input"), list[Callable[[], StreamingQuery]](), warm.agent.held.stand_in
+    feed, starts, put_off = Feed(tmp_path / "input"), list[Callable[[], StreamingQuery]](), warm.agent.held.stand_ins.put_off
 
     def noted(tracked: TrackedQuery, begin: Callable[[], StreamingQuery] | None) -> HeldQuery:
         assert begin is not None
         starts.append(begin)
-        return stand_in(tracked, begin)
+        return put_off(tracked, begin)
 
     feed.add()
     start(warm, tmp_path).processAllAvailable()
-    monkeypatch.setattr(warm.agent.held, "stand_in", noted)
+    monkeypatch.setattr(warm.agent.held.stand_ins, "put_off", noted)
     with warm.requested(afterDrain="Keep") as asked:
         warm.drains.reaches(asked, "Drained")
         query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
@@ -590,13 +590,13 @@ def test_a_bounded_query_whose_start_meets_the_end_of_a_drain_is_started(
     feed = Feed(tmp_path / "input")
     feed.add()
     start(warm, tmp_path).processAllAvailable()
-    stand_in = warm.agent.held.stand_in
+    put_off = warm.agent.held.stand_ins.put_off
 
     def late(*arguments: Any) -> Any:
         warm.let_go()
-        return stand_in(*arguments)
+        return put_off(*arguments)
 
-    monkeypatch.setattr(warm.agent.held, "stand_in", late)
+    monkeypatch.setattr(warm.agent.held.stand_ins, "put_off", late)
     with warm.agent.gate.user_waits():
         warm.drains.reaches(warm.drains.write(afterDrain="Keep"), "Drained")
         query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
@@ -629,7 +629,7 @@ def test_a_bounded_query_that_the_application_has_started_again_itself_is_not_st
     warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the moment before; Spark would stop the one that runs (`spark.sql.streaming.stopActiveRunOnRestart`)."""
-    monkeypatch.setattr(warm.agent.held, "begin_what_is_due", lambda: None)
+    monkeypatch.setattr(warm.agent.held.stand_ins, "begin_what_is_due", lambda: None)
     Feed(tmp_path / "input").add()
     start(warm, tmp_path).processAllAvailable()
     with warm.requested(afterDrain="Keep") as asked:

@@ -147,12 +147,13 @@ def put_off(agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch, begin: Ca
     """Return the bounded query that a drain has put off."""
     monkeypatch.setattr(agent, "gate", gate)
     monkeypatch.setattr(agent.held, "forget_flush", lambda _: None)
+    monkeypatch.setattr(agent.held.stand_ins, "_forget_flush", lambda _: None)
     monkeypatch.setattr(agent.held, "ended_beside", lambda _: [])
     captured = SimpleNamespace(query_name="orders")
-    internals = SimpleNamespace(session=SimpleNamespace(streams=None), started_like=lambda *_: [])
+    internals = SimpleNamespace(session=SimpleNamespace(streams=None), started_like=lambda *_: [], stopped=False)
     found = {"captured": captured, "label": "orders", "location": None, "noted_id": lambda: "", "internals": internals}
     tracked = SimpleNamespace(**found, belongs_to=lambda _: True)
-    return agent.held.stand_in(cast(TrackedQuery, tracked), begin)
+    return agent.held.stand_ins.put_off(cast(TrackedQuery, tracked), begin)
 
 
 @pytest.mark.parametrize("reading", range(1, 8))
@@ -180,7 +181,8 @@ def test_a_query_that_a_drain_has_put_off_is_awaited_among_any(agent: Agent, mon
         return running()
 
     query = put_off(agent, TurningGate({reading: Phase.OPEN}), monkeypatch, begin)
-    monkeypatch.setattr(agent.held, "forget_flush", lambda _: drained.clear())
+    for holder, name in ((agent.held, "forget_flush"), (agent.held.stand_ins, "_forget_flush")):
+        monkeypatch.setattr(holder, name, lambda _: drained.clear())
 
     def let_go() -> None:
         agent.gate.turn(Phase.OPEN)
@@ -197,7 +199,7 @@ def test_a_query_that_a_drain_has_put_off_is_awaited_among_any(agent: Agent, mon
 def test_a_query_that_fails_as_the_flush_is_forgotten_is_told_of(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[StreamingQuery] = []
     put_off(agent, TurningGate({}), monkeypatch, running)
-    monkeypatch.setattr(agent.held, "begin_what_is_due", lambda: None)
+    monkeypatch.setattr(agent.held.stand_ins, "begin_what_is_due", lambda: None)
     agent.gate.turn(Phase.OPEN)
     monkeypatch.setattr(agent.held, "ended_beside", lambda _: ended)
     monkeypatch.setattr(agent.held, "forget_flush", lambda _: ended.append(StreamingQuery(failed())))
@@ -222,10 +224,10 @@ def test_a_start_takes_the_place_of_one_of_its_name_that_was_put_off_in_its_sess
     agent: Agent, monkeypatch: pytest.MonkeyPatch, same_session: bool
 ) -> None:
     query = put_off(agent, TurningGate({}), monkeypatch, running)
-    (tracked, _), *_ = agent.held._known_stand_ins()
+    (tracked, _), *_ = agent.held.stand_ins._unstarted()
     monkeypatch.setattr(tracked, "belongs_to", lambda _: same_session)
     started = SimpleNamespace(captured=tracked.captured, location="/there", internals=tracked.internals)
-    agent.held.forget_stand_ins(cast(TrackedQuery, started))
+    agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started))
     assert query.is_pending is not same_session
 
 
