@@ -13,6 +13,8 @@ from spark_drain_agent.agent_thread import in_callback
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
+from spark_drain_agent.milestones import LOG
+from spark_drain_agent.spark_internals.errors import in_words
 from spark_drain_agent.start_waits import given_up_when
 
 __all__ = ["HeldBoundedQuery"]
@@ -79,6 +81,8 @@ class HeldBoundedQuery(HeldQuery):
                 self._query.stop()
         except BaseException as error:
             self._error = None if self._stopped else error
+            if self._error is not None:  # a program that does not await the query is told of it by its log alone
+                LOG.warning("the start of query %r, which a drain had put off, has failed: %s", self._name or self._id, in_words(error))
         finally:
             self._begun.set()
 

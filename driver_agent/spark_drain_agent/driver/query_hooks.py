@@ -160,7 +160,9 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
         if answered(error) and agent.held.only_drained_ended(streams):
             return True  # its flush failed, and the drain has made that good
         raise
-    return agent.gate.turns == turns and (ended or agent.held.nothing_will_end(streams))
+    over = ended or agent.held.nothing_will_end(streams)
+    _raise(agent.held.any_failure(streams))  # the start of what was put off may have failed meanwhile
+    return over and agent.gate.turns == turns
 
 
 def _ended_beside(agent: Agent, streams: StreamingQueryManager) -> bool:
@@ -250,8 +252,9 @@ def _hook_manager(asked: Current) -> None:
         held = agent.held.of(self) if agent is not None else {}
         if agent is None or not held:
             return list(active(self))
-        hidden = {*held, *agent.held.stand_ins.being_started(self)}
-        running = [query for query in active(self) if query.id not in hidden]
+        listed = active(self)
+        hidden = {*held, *agent.held.stand_ins.being_started(self)}  # asked after Spark, which may have listed one just now
+        running = [query for query in listed if query.id not in hidden]
         begun = {query.id for query in running}
         return running + [query for query in held.values() if query.id not in begun]  # its id is Spark's once it has begun
 

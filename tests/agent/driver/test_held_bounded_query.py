@@ -100,10 +100,11 @@ def test_nobody_takes_it_for_done_in_the_middle_of_its_start(gate: Gate) -> None
     assert query.id == "the id in the checkpoint"
 
 
-def test_it_fails_with_its_start(gate: Gate) -> None:
+def test_it_fails_with_its_start(gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     query = held(gate, refused)
     gate.turn(Phase.OPEN)
     query.start_if_due()
+    assert "the start of query 'orders', which a drain had put off, has failed: no such folder" in caplog.text
     assert not query.isActive
     for wait in (query.awaitTermination, query.processAllAvailable):
         with pytest.raises(ValueError, match="no such folder"):

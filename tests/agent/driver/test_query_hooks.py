@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from threading import Event, Timer
+from threading import Event, Thread, Timer
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
@@ -172,6 +172,31 @@ def test_a_query_that_a_drain_has_put_off_is_listed_until_it_runs(agent: Agent, 
     assert len(streams.active) == 1
 
 
+def test_a_query_that_a_drain_has_put_off_is_listed_once_in_the_moment_in_which_spark_has_it(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, goes_on, listed = Event(), Event(), list[Any]()
+
+    def begin() -> StreamingQuery:
+        listed.append(SimpleNamespace(id=lambda: SimpleNamespace(toString=lambda: "begun")))
+        begun.set()
+        goes_on.wait(10)
+        return running()
+
+    def spark_lists() -> list[Any]:
+        if not listed:
+            Thread(target=query.start_if_due, daemon=True).start()
+            begun.wait(10)
+        return listed
+
+    query = put_off(agent, TurningGate({}), monkeypatch, begin)
+    (tracked, _), *_ = agent.held.stand_ins._unstarted()
+    monkeypatch.setattr(tracked.internals, "started_like", lambda *_: [StreamingQuery(execution) for execution in listed])
+    agent.gate.turn(Phase.OPEN)
+    assert StreamingQueryManager(SimpleNamespace(active=spark_lists)).active == [query]
+    goes_on.set()
+
+
 @pytest.mark.parametrize("reading", range(1, 12))
 def test_a_query_that_a_drain_has_put_off_is_awaited_among_any(agent: Agent, monkeypatch: pytest.MonkeyPatch, reading: int) -> None:
     drained, ended, listed = [True], Event(), list[Any]()
@@ -204,6 +229,19 @@ def test_a_query_that_fails_as_the_flush_is_forgotten_is_told_of(agent: Agent, m
     monkeypatch.setattr(agent.held, "ended_beside", lambda _: ended)
     monkeypatch.setattr(agent.held, "forget_flush", lambda _: ended.append(StreamingQuery(failed())))
     streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: False, active=list))
+    with pytest.raises(StreamingQueryException, match="out of milk"):
+        in_thread(streams.awaitAnyTermination, 5)
+
+
+def test_a_start_that_fails_while_any_query_is_awaited_is_told_of(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark has nothing that could end, and says so at the end of a wait in the midst of which the start has failed."""
+
+    def begin() -> StreamingQuery:
+        raise Failed
+
+    query = put_off(agent, TurningGate({}), monkeypatch, begin)
+    agent.gate.turn(Phase.OPEN)
+    streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: query.start_if_due(), active=list))
     with pytest.raises(StreamingQueryException, match="out of milk"):
         in_thread(streams.awaitAnyTermination, 5)
 
