@@ -67,6 +67,19 @@ class HeldBoundedQuery(HeldQuery):
         return self._query is not None and self._begun.is_set()
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its start is over, whatever has come of it."""
+        return self._begun.is_set()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its start has failed."""
+        return self._error is not None
+
+    def _waits(self, stopped: bool) -> bool:
+        return not self._begun.is_set() and super()._waits(stopped)  # another drain does not hold what one has let begin
+
+    @property
     def _is_given_up(self) -> bool:
         return self._stopped or self._failure() is not None
 

@@ -115,6 +115,16 @@ class HeldQuery(StreamingQuery):
         """Whether another query runs, or has run, in its place."""
         return False
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether its start is over, whatever has come of it."""
+        return False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its start has failed."""
+        return False
+
     def start_if_due(self) -> None:
         """Nothing: the application starts it again."""
 

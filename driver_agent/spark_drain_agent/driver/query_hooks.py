@@ -145,6 +145,7 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
     """Return whether a query has ended, other than by a drain, or raise its exception; wait for one a short time."""
     turns = agent.gate.turns
     if agent.gate.phase is Phase.HELD:
+        _raise(agent.held.stand_ins.failure(streams))
         if _ended_beside(agent, streams) or agent.held.any_let_end(streams):
             return agent.gate.turns == turns  # else what the drain has put off may be due
         agent.wait_while_held(seconds)

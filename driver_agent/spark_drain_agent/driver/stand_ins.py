@@ -144,16 +144,29 @@ class StandIns:
 
     def forget_after_start(self, started: TrackedQuery) -> None:
         """Take note that the application starts queries again, and which one it has started."""
-        for tracked, held in self._unstarted():
-            same_place = started.location is not None and tracked.location == started.location
-            same_name = tracked.captured.query_name != "" and tracked.captured.query_name == started.captured.query_name
-            if held.is_due and (same_place or (same_name and tracked.belongs_to(started.internals.session.streams))):
+        in_its_place = [held for tracked, held in self._unstarted() if _takes_the_place_of(started, tracked)]
+        for held in in_its_place:
+            if held.is_due:
                 held.stop()  # it is not to be started once more, which would stop this one
         with self._lock:
-            self._known = {key: item for key, item in self._known.items() if item[1].waits or item[1].is_pending}
+            kept = [held for _, held in self._known.values() if held.waits or held.is_pending or held.has_failed]
+            kept = [held for held in kept if not (held.has_failed and held in in_its_place)]
+            self._known = {key: item for key, item in self._known.items() if item[1] in kept}
+
+    def failure(self, streams: StreamingQueryManager) -> StreamingQueryException | None:
+        """Return what the start of one of a session has failed with."""
+        return next((held.exception() for held in self.of(streams) if held.has_failed), None)
 
     def forget_failed(self, streams: StreamingQueryManager) -> None:
         """Take note that the application does not want to be told any more of those of a session that have failed."""
         told = [held for held in self.of(streams) if held.exception() is not None]
         with self._lock:
             self._known = {key: item for key, item in self._known.items() if item[1] not in told}
+
+
+def _takes_the_place_of(started: TrackedQuery, tracked: TrackedQuery) -> bool:
+    """Return whether a query that was put off is the one that the application has started."""
+    if started.location is not None and tracked.location == started.location:
+        return True
+    same_name = tracked.captured.query_name != "" and tracked.captured.query_name == started.captured.query_name
+    return same_name and tracked.belongs_to(started.internals.session.streams)

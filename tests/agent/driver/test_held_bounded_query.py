@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.agent_thread import as_callback
 from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.driver.held_query import HeldQuery
@@ -110,6 +111,16 @@ def test_it_fails_with_its_start(gate: Gate, caplog: pytest.LogCaptureFixture) -
         with pytest.raises(ValueError, match="no such folder"):
             wait()
     assert str(query.exception()) == "no such folder"
+
+
+def test_a_function_of_a_batch_may_wait_for_it_in_another_drain_once_it_has_begun(gate: Gate) -> None:
+    made = HeldQuery("begun", Gate(), lambda _: False)
+    query = held(gate, lambda: made)
+    gate.turn(Phase.OPEN)
+    query.start_if_due()
+    gate.turn(Phase.HELD)
+    with as_callback():
+        assert query.awaitTermination() is None
 
 
 def test_it_is_not_started_where_the_application_has_stopped_it(gate: Gate) -> None:

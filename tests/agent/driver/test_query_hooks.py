@@ -246,6 +246,20 @@ def test_a_start_that_fails_while_any_query_is_awaited_is_told_of(agent: Agent, 
         in_thread(streams.awaitAnyTermination, 5)
 
 
+def test_a_start_that_has_failed_before_another_drain_is_told_of_in_it(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin() -> StreamingQuery:
+        raise Failed
+
+    query = put_off(agent, TurningGate({}), monkeypatch, begin)
+    streams = StreamingQueryManager(SimpleNamespace(active=list))
+    agent.gate.turn(Phase.OPEN)
+    query.start_if_due()
+    agent.gate.turn(Phase.HELD)
+    assert streams.active == []
+    with pytest.raises(StreamingQueryException, match="out of milk"):
+        in_thread(streams.awaitAnyTermination, 5)
+
+
 def test_a_query_that_was_put_off_and_has_begun_is_not_that_of_a_later_drain(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     query = put_off(agent, TurningGate({}), monkeypatch, running)
     streams = StreamingQueryManager(SimpleNamespace(active=list))
@@ -267,6 +281,28 @@ def test_a_start_takes_the_place_of_one_of_its_name_that_was_put_off_in_its_sess
     started = SimpleNamespace(captured=tracked.captured, location="/there", internals=tracked.internals)
     agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started))
     assert query.is_pending is not same_session
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_start_that_has_failed_is_told_of_until_the_query_is_started_again(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    def begin() -> StreamingQuery:
+        raise Failed
+
+    query = put_off(agent, TurningGate({}), monkeypatch, begin)
+    (tracked, _), *_ = agent.held.stand_ins._unstarted()
+    agent.gate.turn(Phase.OPEN)
+    query.start_if_due()
+    captured = tracked.captured if same else SimpleNamespace(query_name="payments")
+    started = SimpleNamespace(captured=captured, location="/there", internals=tracked.internals)
+    agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started))
+    streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: True, active=list))
+    if same:
+        in_thread(streams.awaitAnyTermination, 5)
+        return
+    with pytest.raises(StreamingQueryException, match="out of milk"):
+        in_thread(streams.awaitAnyTermination, 5)
 
 
 @pytest.mark.parametrize(
