@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
-from spark_drain_agent.queries.tracked import VERSION_CONF
+from spark_drain_agent.spark_internals.writer import VERSION_CONF
 
 from tests.ledger.harness import Restarter
 from tests.s3.drivers import spark_on

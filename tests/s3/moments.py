@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
-from spark_drain_agent.queries.tracked import VERSION_CONF
+from spark_drain_agent.spark_internals.writer import VERSION_CONF
 from spark_drain_store import Channel, DrainState
 
 from tests.s3.table import READ, Parts, Table, add_rest, counted, input_before

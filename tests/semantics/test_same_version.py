@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
-from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, VERSION_CONF, TrackedQuery
+from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.writer import SAME_VERSION_CONF, VERSION_CONF
 
 from tests.semantics.warm import Application, Batches, Event, Input, read_all
 
@@ -43,9 +44,22 @@ def test_the_owners_word_stands_for_a_plan_that_each_start_makes_anew(
     assert (len(found) == 1) is same
 
 
+def test_the_owners_word_is_the_one_of_the_start(spark: SparkSession, tmp_path: Path) -> None:
+    """A program may have another one for each of its queries, and a drain looks at them later."""
+    internals, writer, found = SparkInternals(spark), Input(spark, tmp_path / "events").stream().writeStream.format("noop"), []
+    for number in "12":
+        for conf in (VERSION_CONF, SAME_VERSION_CONF):
+            spark.conf.set(conf, f"drain-{number}")
+        found.append(TrackedQuery(internals, internals.capture(writer), None))
+    for conf in (VERSION_CONF, SAME_VERSION_CONF):
+        spark.conf.unset(conf)
+    assert len({query.fingerprint for query in found}) == 2
+    assert [query.is_version_of("drain-1", "") for query in found] == [True, False]
+
+
 @pytest.mark.parametrize(("planned", "word", "same"), [("a", "", True), ("b", "", False), ("b", "drain-1", True), ("b", "drain-2", False)])
 def test_the_owners_word_stands_for_an_interrupted_drain(planned: str, word: str, same: bool) -> None:
-    query: Any = SimpleNamespace(fingerprint="a", internals=SimpleNamespace(session_conf={SAME_VERSION_CONF: word}.__getitem__))
+    query: Any = SimpleNamespace(fingerprint="a", captured=SimpleNamespace(same_version_as=word))
     assert TrackedQuery.is_version_of(query, "drain-1", planned) is same
 
 

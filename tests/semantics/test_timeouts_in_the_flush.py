@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupStateTimeout
 from spark_drain_agent.drain import after_commit
-from spark_drain_agent.queries.tracked import SAME_VERSION_CONF
+from spark_drain_agent.spark_internals.writer import SAME_VERSION_CONF
 from spark_drain_store import DrainState
 
 from tests.semantics import user_code

@@ -117,7 +117,7 @@ spark = (
     .config("spark.sql.session.timeZone", "UTC")
     .config("spark.sql.warehouse.dir", str(base / "warehouse"))
     .config("spark.sql.shuffle.partitions", "2" if version.startswith("v1") else "3")
-    .config(map=CONFS[case["format"]])
+    .config(map=CONFS[case["format"]] | case["confs"])
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("ERROR")

@@ -58,6 +58,8 @@ class Case:
         ``files``, or the format of the input table.
     writeOptions, readOptions
         Of the writer, and of the reader of a table; ``{base}`` stands for the test's folder.
+    confs
+        Of the session, beside those of the format.
     """
 
     format: str
@@ -68,6 +70,7 @@ class Case:
     source: str = "files"
     writeOptions: dict[str, str] = field(default_factory=dict)  # noqa: N815  # as the application reads it
     readOptions: dict[str, str] = field(default_factory=dict)  # noqa: N815
+    confs: dict[str, str] = field(default_factory=dict)
 
     @property
     def app(self) -> tuple[str, str]:

@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyarrow import Table  # type: ignore[import-untyped]  # pyarrow ships no types
 
 from tests.ledger.harness import Crash, Restarter
-from tests.sinks.bench import TRUTH, Case, bench, killed_between_commits, read_on, spark_of, sums_in, until_drained
+from tests.sinks.bench import TRUTH, Case, Sums, bench, killed_between_commits, read_on, spark_of, sums_in, until_drained
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.xdist_group("delta")]
 
@@ -125,6 +125,22 @@ def test_killed_between_the_commits(into: str, flush: str, delta: Restarter, sou
     assert finished["outcome"] == "ran", finished["detail"]
     read_on(delta, case, source, base)
     assert sums_in(case, base) == TRUTH
+
+
+def test_side_output_into_an_append_only_table_is_replaced_after_a_crash(delta: Restarter, source: Path, tmp_path: Path) -> None:
+    """As the tables of a session may be by default; the folder belongs to the drain."""
+    case = Case("delta", confs={"spark.databricks.delta.properties.defaults.appendOnly": "true"})
+    policy, folder = "incompleteWindows.policy=SideOutput", "incompleteWindows.sideOutput.path={base}/side"
+    options = (policy, folder, "incompleteWindows.sideOutput.format=delta")
+    Crash("Auto", "side-output-written", options, case.app, spark_of("delta")).happen(source, tmp_path)
+    finished = delta.run("agent", "v1", source, tmp_path, "finish", app=case.app)
+    assert finished["outcome"] == "ran", finished["detail"]
+    (side,) = (tmp_path / "side").glob("*/counts")
+    rows = DeltaTable(str(side)).to_pyarrow_table().to_pylist()
+    read_on(delta, case, source, tmp_path)
+    kept = Sums(*(sum(row[column] for row in rows) for column in ("n", "s", "q")))
+    assert kept.count > 0
+    assert kept + sums_in(case, tmp_path) == TRUTH
 
 
 def test_the_next_version_is_killed_between_the_commits_of_its_first_batch(delta: Restarter, source: Path, tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from spark_drain_agent.drain.request import Request
 from spark_drain_agent.milestones import LOG, reached
 from spark_drain_agent.planning.plan import PlanRejectedError
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError
-from spark_drain_agent.queries.tracked import SAME_VERSION_CONF
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
+from spark_drain_agent.spark_internals.writer import SAME_VERSION_CONF
 
 __all__ = ["AfterCommit", "finish_all"]
 

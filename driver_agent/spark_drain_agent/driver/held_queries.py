@@ -50,6 +50,7 @@ class HeldQueries:
         self._kept_open: set[str] = set()
         self._stopped_runs: set[str] = set()
         self._bounded_runs: set[str] = set()
+        self._forgotten_by_spark: set[int] = set()
         self._given_up: dict[str, tuple[TrackedQuery, GivenUp]] = {}
 
     def owned(self) -> tuple[TrackedQuery, ...]:
@@ -222,6 +223,7 @@ class HeldQueries:
         for item in (*ended, *given_up, *self._owned_in(streams, let_end=True)):
             item.forget()
         self.stand_ins.forget_failed(streams)
+        self._forgotten_by_spark.discard(self._host.internals.manager_id(streams))
 
     def _will_end(self, item: TrackedQuery) -> bool:
         with as_agent():
@@ -232,13 +234,17 @@ class HeldQueries:
         if not self._ended(streams):
             with as_agent():
                 streams.resetTerminated()
+            if self._ended(streams):  # meanwhile: Spark may have forgotten it with the flush
+                self._forgotten_by_spark.add(self._host.internals.manager_id(streams))
 
-    def forget_flush_before_start(self, streams: StreamingQueryManager) -> bool:
-        """Do the same where bounded queries are about to be started, of which none has ended then; return whether there are any."""
-        pending = any(held.is_pending for held in self.stand_ins.of(streams))
-        if pending:
+    def spark_may_forget(self, streams: StreamingQueryManager) -> bool:
+        """Return whether Spark may not tell of a query of a session that has ended."""
+        return bool(self._forgotten_by_spark) and self._host.internals.manager_id(streams) in self._forgotten_by_spark
+
+    def forget_flush_before_start(self, streams: StreamingQueryManager) -> None:
+        """Do the same where bounded queries are about to be started, of which none has ended then."""
+        if any(held.is_pending for held in self.stand_ins.of(streams)):
             self.forget_flush(streams)
-        return pending
 
     def forget_drained(self) -> None:
         """Let ``awaitAnyTermination()`` wait on for the queries that run beside those that were drained, where none of them has ended."""

@@ -12,7 +12,8 @@ from pyspark.sql.streaming.listener import JStreamingQueryListener, QueryStarted
 from spark_drain_agent.agent_thread import as_listener
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.late_start import SessionGiver, starts_late
+from spark_drain_agent.spark_internals.at_start import StartListener
+from spark_drain_agent.spark_internals.late_start import starts_late
 
 __all__ = ["hook_listeners"]
 
@@ -33,10 +34,13 @@ def hook_listeners(current: Callable[[], Agent | None]) -> None:
     @functools.wraps(tell)
     def hooked(self: JStreamingQueryListener, jevent: Any) -> None:
         agent = current()
-        if agent is None or isinstance(self.pylistener, SessionGiver) or not starts_late(agent.internals.context):
+        if agent is None or isinstance(self.pylistener, StartListener) or not starts_late(agent.internals.context):
             tell(self, jevent)
             return
-        _call_beside(functools.partial(self.pylistener.onQueryStarted, QueryStartedEvent.fromJObject(jevent)))
+        try:
+            _call_beside(functools.partial(self.pylistener.onQueryStarted, QueryStartedEvent.fromJObject(jevent)))
+        finally:
+            agent.internals.take_interrupt()
 
     JStreamingQueryListener.onQueryStarted = hooked  # type: ignore[method-assign]
 

@@ -150,8 +150,9 @@ def _any_ended(agent: Agent, streams: StreamingQueryManager, wait: Callable[[], 
             return agent.gate.turns == turns  # else what the drain has put off may be due
         agent.wait_while_held(seconds)
         return False
-    if agent.held.forget_flush_before_start(streams) and _ended_beside(agent, streams):
-        return agent.gate.turns == turns  # Spark may have forgotten it with the flush
+    agent.held.forget_flush_before_start(streams)
+    if agent.held.spark_may_forget(streams) and _ended_beside(agent, streams):
+        return agent.gate.turns == turns
     _raise(agent.held.any_failure(streams))
     try:
         ended = wait()

@@ -26,7 +26,7 @@ from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.sink_log import SinkLogError, logged_batches, prepare_sink_log
 from spark_drain_agent.clock import monotonic
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.queries.tracked import SAME_VERSION_CONF, TrackedQuery, owners_word
+from spark_drain_agent.queries.tracked import TrackedQuery, owners_word
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.sink_code import sink_place
 from spark_drain_agent.spark_internals.state_stores import (
@@ -185,7 +185,7 @@ def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, ru
     sink = _sink(tracked, folder)
     confs = partial(pinned_confs, internals)
     interrupted = interrupted_version(journal)
-    same = interrupted != "" and internals.session_conf(SAME_VERSION_CONF) == interrupted
+    same = interrupted != "" and tracked.captured.same_version_as == interrupted
     taken = partial(_has_taken, files, sink)
     version = NextVersion(tracked.fingerprint, tracked.watermarks(), running, confs, stores, make_empty, sink, taken, same)
     try:

@@ -33,15 +33,11 @@ from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import JOIN_FORMAT, STATE_FORMAT, STATE_PROVIDER
 from spark_drain_agent.spark_internals.unknown import or_unknown
-from spark_drain_agent.spark_internals.writer import CapturedWriter
+from spark_drain_agent.spark_internals.writer import SAME_VERSION_CONF, VERSION_CONF, CapturedWriter
 from spark_drain_agent.user_code.batch_marks import marks_of_start
 
-__all__ = ["SAME_VERSION_CONF", "VERSION_CONF", "TrackedQuery", "owners_word"]
+__all__ = ["TrackedQuery", "owners_word"]
 
-SAME_VERSION_CONF = "spark.sparkdrain.sameVersionAs"
-"""Conf of the application: the id of a drain whose version this is, whatever its digest says."""
-VERSION_CONF = "spark.sparkdrain.applicationVersion"
-"""Conf of the application: the owner's word for its version, where each start makes another plan (a time of day as a literal)."""
 _BETWEEN = "\x00\x00"
 
 
@@ -358,7 +354,7 @@ class TrackedQuery:
     def fingerprint(self) -> str:
         """Digest of plan, Python code, sink and output mode, or of the owner's word, equal for the same version of the application."""
         captured = self.captured
-        declared = self.internals.session_conf(VERSION_CONF)
+        declared = captured.version
         if declared:
             return fingerprint(f"{captured.output_mode} {captured.source} {VERSION_CONF}={declared}", self.internals.spark_version)
         text = or_unknown(
@@ -369,13 +365,12 @@ class TrackedQuery:
 
     def is_version_of(self, drain_id: str, fingerprint: str) -> bool:
         """Return whether this is the version that a drain was begun with, by its digest or by the owner's word."""
-        return fingerprint == self.fingerprint or self.internals.session_conf(SAME_VERSION_CONF) == drain_id
+        return fingerprint == self.fingerprint or self.captured.same_version_as == drain_id
 
     def watermarks(self) -> tuple[str, ...]:
         """Return a digest of each watermark of the plan: its column, how that is made, its delay, and the owner's word for the version."""
         made = or_unknown(f"event time of {self.label}", lambda: _BETWEEN.join(self.internals.watermarks(self.captured)))
-        declared = self.internals.session_conf(VERSION_CONF)
-        return tuple(fingerprint(f"{declared}{text}", self.internals.spark_version) for text in made.split(_BETWEEN) if text)
+        return tuple(fingerprint(f"{self.captured.version}{text}", self.internals.spark_version) for text in made.split(_BETWEEN) if text)
 
     @property
     def gone_on(self) -> bool:

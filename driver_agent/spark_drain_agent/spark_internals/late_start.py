@@ -5,14 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from py4j.java_gateway import java_import  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark import SparkContext
-from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_drain_agent.spark_internals.at_start import at_start
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.reflection import companion, private_field
 from spark_drain_agent.spark_internals.session import DEFAULT_FOLDER, SparkInternals, is_stopped, pins_threads
@@ -20,7 +18,7 @@ from spark_drain_agent.spark_internals.session import DEFAULT_FOLDER, SparkInter
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.writer import CapturedWriter
 
-__all__ = ["LateStart", "SessionGiver", "starts_late"]
+__all__ = ["LateStart", "starts_late"]
 
 _MARK = "spark.sparkdrain.lateStart"
 """Local property: the query's thread inherits it from the one that starts it, and has it until its listeners were told."""
@@ -29,28 +27,6 @@ _MARK = "spark.sparkdrain.lateStart"
 def starts_late(context: SparkContext) -> bool:
     """Return whether the calling code is a listener's that is told of a late start, which is known where PySpark pins threads."""
     return not is_stopped(context) and pins_threads(context) and context.getLocalProperty(_MARK) is not None
-
-
-class SessionGiver(StreamingQueryListener):
-    """Gives a query that starts another session, in its own thread: Spark waits for it before the query does anything."""
-
-    def __init__(self, late: LateStart) -> None:
-        self._late = late
-        self.given: list[str] = []
-
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # pyspark's name
-        """Give the query its session, if it is the one."""
-        if self._late.give_session(str(event.id)):
-            self.given.append(str(event.id))
-
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802  # pyspark's name
-        """Nothing."""
-
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802  # pyspark's name
-        """Nothing."""
-
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802  # pyspark's name
-        """Nothing."""
 
 
 class LateStart:
@@ -70,7 +46,7 @@ class LateStart:
         self.captured = captured if location is None else internals.placed_at(captured, location)
         self._location, self._mark = location, uuid.uuid4().hex
 
-    def give_session(self, query_id: str) -> bool:
+    def _give_session(self, query_id: str) -> bool:
         """Let the query of this id, if it is the one of this start, run in the copy of the session that was made for it."""
         live = self.internals.live_of(query_id)
         if pins_threads(self.internals.context):
@@ -110,26 +86,20 @@ class LateStart:
         UnsupportedSparkError
             The query could not be given its session; it does not run.
         """
-        context, streams = self.internals.context, self.captured.dataset.sparkSession().streams()
+        context = self.internals.context
         if self._location is None and not pins_threads(context) and self._default_folder_has_changed:
             raise UnsupportedSparkError(
                 f"the session's {DEFAULT_FOLDER} has changed since start(), and with PYSPARK_PIN_THREAD=false Spark would start the query "
                 "there: set its option checkpointLocation"
             )
-        gateway = context._gateway
-        assert gateway is not None
-        java_import(gateway.jvm, "org.apache.spark.sql.streaming.*")  # as pyspark's addListener does
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        listener = SessionGiver(self)
-        streams.addListener(listener._jlistener)
-        context.setLocalProperty(_MARK, self._mark)
-        try:
-            with self._analysis_as_of_start():
-                launched = self.internals.launch(self.captured)
-        finally:
-            context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # PySpark removes a property by None
-            streams.removeListener(listener._jlistener)
-        if launched.id not in listener.given:
+        with at_start(self.internals, self.captured.dataset.sparkSession(), self._give_session) as listener:
+            context.setLocalProperty(_MARK, self._mark)
+            try:
+                with self._analysis_as_of_start():
+                    launched = self.internals.launch(self.captured)
+            finally:
+                context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # PySpark removes a property by None
+        if launched.id not in listener.changed:
             launched.stop()
             raise UnsupportedSparkError("the query cannot be given the session as it was at start()")
         return launched

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, chain_of
 from spark_drain_agent.spark_internals.live_tables import LiveSink, describe_sink, source_name
-from spark_drain_agent.spark_internals.reflection import companion, private_field
+from spark_drain_agent.spark_internals.reflection import companion, private_field, set_private_field
 from spark_drain_agent.spark_internals.trees import items, pairs, top_down
 
 if TYPE_CHECKING:
@@ -77,7 +77,25 @@ class LiveQuery:
 
     @session.setter
     def session(self, session: Any) -> None:
-        self._field("sparkSessionForStream").set(self._execution, session)
+        set_private_field(self._execution, "sparkSessionForStream", session)
+
+    @property
+    def options(self) -> Any:
+        """The options that the query gives a sink that is a DataSource V2 table: a Scala map."""
+        return private_field(self._execution, "extraOptions")
+
+    @options.setter
+    def options(self, options: Any) -> None:
+        set_private_field(self._execution, "extraOptions", options)
+
+    @property
+    def java_sink(self) -> Any:
+        """The JVM's object of the query's sink."""
+        return self._execution.sink()
+
+    @java_sink.setter
+    def java_sink(self, sink: Any) -> None:
+        set_private_field(self._execution, "sink", sink)
 
     def waits_for_lock_in(self, methods: Sequence[str]) -> str:
         """Return the innermost of these methods of ``MicroBatchExecution`` that waits for the lock; "" where its thread does not wait.

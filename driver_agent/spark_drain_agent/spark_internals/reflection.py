@@ -7,7 +7,9 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]  # py4j ships no types
 
-__all__ = ["companion", "private_field"]
+from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
+
+__all__ = ["companion", "private_field", "set_private_field"]
 
 _NAMES = re.compile(r"\.([^.\s,)]+)(?=[,)])")
 """Of fields in the text of an array of them: ``Array(private final int org.example.Holder.field, ...)``."""
@@ -15,6 +17,25 @@ _NAMES = re.compile(r"\.([^.\s,)]+)(?=[,)])")
 
 def private_field(holder: Any, name: str) -> Any:
     """Return the value of a field of an object's class or of one above it, None where there is no such field."""
+    field = _field(holder, name)
+    return None if field is None else field.get(holder)
+
+
+def set_private_field(holder: Any, name: str, value: Any) -> None:
+    """Change a field of an object's class or of one above it.
+
+    Raises
+    ------
+    UnsupportedSparkError
+        There is no such field.
+    """
+    field = _field(holder, name)
+    if field is None:
+        raise UnsupportedSparkError(f"{holder.getClass().getSimpleName()} has no field {name}")
+    field.set(holder, value)
+
+
+def _field(holder: Any, name: str) -> Any:
     of = holder.getClass()
     scala = JavaClass("scala.runtime.ScalaRunTime", of._gateway_client)
     while of is not None:
@@ -23,7 +44,7 @@ def private_field(holder: Any, name: str) -> Any:
             if field_name.rsplit("$", 1)[-1] == name:
                 field = of.getDeclaredField(field_name)
                 field.setAccessible(True)
-                return field.get(holder)
+                return field
         of = of.getSuperclass()
     return None
 

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from spark_drain_agent.spark_internals.at_start import at_start
 from spark_drain_agent.spark_internals.empty_limits import keep_empty_limits
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError
 from spark_drain_agent.spark_internals.java_names import names_of
@@ -31,9 +32,10 @@ from spark_drain_agent.spark_internals.reflection import private_field
 from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
+from spark_drain_agent.spark_internals.sink_options import give_own_options, is_a_librarys
 from spark_drain_agent.spark_internals.source_options import names_given
 from spark_drain_agent.spark_internals.unsteady import without_seeds
-from spark_drain_agent.spark_internals.writer import CapturedWriter
+from spark_drain_agent.spark_internals.writer import SAME_VERSION_CONF, VERSION_CONF, CapturedWriter
 
 __all__ = [
     "DEFAULT_FOLDER",
@@ -185,6 +187,13 @@ class SparkInternals:
         """Whether Spark's JVM is gone: the one that this process has started, or the one that has started it (spark-submit)."""
         return jvm_ended(self.context._gateway)
 
+    def take_interrupt(self) -> None:
+        """Take the interrupt of the calling thread from it, if there is one, such as that of a query that was stopped in a listener's call.
+
+        Spark would remove the listener (`ListenerBus`); the query looks at its own state next, which says that it was stopped.
+        """
+        self.jvm.java.lang.Thread.interrupted()
+
     def manages(self, streams: StreamingQueryManager) -> bool:
         """Return whether this is the manager of the session's queries."""
         return bool(self.session.streams._jsqm == streams._jsqm)
@@ -251,7 +260,9 @@ class SparkInternals:
         if dataset is None or not {"extraOptions", "trigger", "outputMode", "source"} <= fields.keys():
             raise UnsupportedSparkError(f"the DataStreamWriter of Spark {self.spark_version} is not known: {sorted(fields)}")
         confs = tuple(str(self._as_of.conf().get(name)) for name in _VALUE_CONFS)
-        return CapturedWriter(dataset, fields, launch, writer._sq, path, table, sink_code(self, fields), confs, self.local_properties())
+        version, same = self.session_conf(VERSION_CONF), self.session_conf(SAME_VERSION_CONF)
+        code, properties = sink_code(self, fields), self.local_properties()
+        return CapturedWriter(dataset, fields, launch, writer._sq, path, table, code, confs, properties, version, same)
 
     def local_properties(self) -> tuple[tuple[str, str], ...]:
         """Return the local properties of the calling thread, which those that it starts inherit."""
@@ -312,6 +323,21 @@ class SparkInternals:
         with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):
             return captured.python_query(captured.launch(jwriter))
 
+    def _with_own_options(self, captured: CapturedWriter, jwriter: Any, checkpoint: str) -> StreamingQuery:
+        def change(query_id: str) -> bool:
+            live = self.live_of(query_id)
+            if self.qualified(live.checkpoint_root) != self.qualified(checkpoint):
+                return False
+            give_own_options(self, captured, jwriter, live)
+            return True
+
+        with at_start(self, captured.dataset.sparkSession(), change) as listener:
+            query = self._launched(captured, jwriter)
+        if query.id not in listener.changed:
+            query.stop()
+            raise UnsupportedSparkError("the sink cannot be given its own checkpointLocation, where it may keep what it has committed")
+        return query
+
     def _writer(self, captured: CapturedWriter) -> Any:
         constructor = captured.dataset.getClass().getMethod("writeStream", self.array(self.jvm.java.lang.Class))
         jwriter = constructor.invoke(captured.dataset, self.array(self.jvm.java.lang.Object))
@@ -322,7 +348,10 @@ class SparkInternals:
         return jwriter
 
     def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
-        query = self._launched(captured, self._writer(captured).option("checkpointLocation", checkpoint).trigger(trigger))
+        jwriter = self._writer(captured).option("checkpointLocation", checkpoint).trigger(trigger)
+        with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):  # which knows data sources that are written in Python
+            own = is_a_librarys(self, captured)
+        query = self._with_own_options(captured, jwriter, checkpoint) if own else self._launched(captured, jwriter)
         live = self.live(query)
         while live.thread_alive and not live.initialized:  # its sources are made by its own thread
             time.sleep(_POLL_SECONDS)

@@ -20,6 +20,8 @@ __all__ = ["discard_once_at", "table_folder", "unwritable", "unwritable_columns"
 
 _USABLE = "only delta and file formats (parquet, orc, json, csv, text, avro) can be used"
 _DELTA = "org.apache.spark.sql.delta.sources.DeltaDataSource"
+_REPLACEABLE = {"delta.appendOnly": "false"}
+"""A property of the table that Delta makes, whatever the session's default is; to the other formats the option says nothing."""
 _SESSION_CATALOG = "spark_catalog"
 _DATA_SOURCES = "org.apache.spark.sql.execution.datasources"
 _FILE_FORMAT, _FILE_SOURCE = f"{_DATA_SOURCES}.FileFormat", f"{_DATA_SOURCES}.v2.FileDataSourceV2"
@@ -34,7 +36,7 @@ def write_once_at(
     """
 
     def write(batch: DataFrame, _: int) -> None:
-        batch.write.format(data_format).mode("overwrite").save(path)
+        batch.write.format(data_format).options(**_REPLACEABLE).mode("overwrite").save(path)
         reached("side-output-written")
 
     return _once_at(internals, captured, checkpoint, output_mode).foreachBatch(write).start()

@@ -10,7 +10,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.trees import pairs
 
-__all__ = ["CapturedWriter"]
+__all__ = ["SAME_VERSION_CONF", "VERSION_CONF", "CapturedWriter"]
+
+SAME_VERSION_CONF = "spark.sparkdrain.sameVersionAs"
+"""Conf of the application: the id of a drain whose version this is, whatever its digest says."""
+VERSION_CONF = "spark.sparkdrain.applicationVersion"
+"""Conf of the application: the owner's word for its version, where each start makes another plan (a time of day as a literal)."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class CapturedWriter:
         What texts become as times and numbers depends on these values.
     local_properties
         Of the thread that started it, which the query inherits.
+    version, same_version_as
+        What the owner says of the application's version; "" for nothing. The next start may have another word.
     """
 
     dataset: Any
@@ -46,6 +53,8 @@ class CapturedWriter:
     code: str = ""
     confs: tuple[str, ...] = ()
     local_properties: tuple[tuple[str, str], ...] = ()
+    version: str = ""
+    same_version_as: str = ""
 
     @property
     def source(self) -> str:

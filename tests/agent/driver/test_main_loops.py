@@ -349,6 +349,35 @@ def test_a_listener_of_a_late_start_may_want_the_lock_under_which_the_query_is_a
     warm.session.streams.resetTerminated()
 
 
+def test_a_listener_that_stops_a_query_in_its_late_start_is_told_of_others(warm: Warm, tmp_path: Path) -> None:
+    """Spark removes a listener in whose call its thread is interrupted, as stop() does with the thread of the query."""
+    feed, told, ended = Feed(tmp_path / "input"), list[str | None](), list[str]()
+
+    class Stops(Listener):
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # pyspark's name
+            super().onQueryStarted(event)
+            if event.name == "bounded":
+                query = warm.session.streams.get(str(event.id))
+                assert query is not None
+                query.stop()
+
+        def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # pyspark's name
+            ended.append(str(event.id))
+
+    feed.add()
+    start(warm, tmp_path).processAllAvailable()
+    with listening(warm.session, told.append, kind=Stops):
+        with warm.requested(afterDrain="Keep") as asked:
+            warm.drains.reaches(asked, "Drained")
+            query = writer(warm.session, tmp_path, "bounded").trigger(availableNow=True).start()
+        query.awaitTermination()
+        later = writer(warm.session, tmp_path, "later").trigger(availableNow=True).start()
+        later.awaitTermination()
+        eventually(lambda: later.id in ended, "its end to be told")
+    assert [name for name in told if name in ("bounded", "later")] == ["bounded", "later"]
+    warm.session.streams.resetTerminated()
+
+
 def test_the_end_of_spark_amid_a_late_start_is_that_of_the_query(warm: Warm, tmp_path: Path) -> None:
     begun, stopped = threading.Event(), threading.Event()
 

@@ -221,14 +221,23 @@ def test_a_query_that_a_drain_has_put_off_is_awaited_among_any(agent: Agent, mon
     assert ended.is_set()
 
 
-def test_a_query_that_fails_as_the_flush_is_forgotten_is_told_of(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended: list[StreamingQuery] = []
-    put_off(agent, TurningGate({}), monkeypatch, running)
-    monkeypatch.setattr(agent.held.stand_ins, "begin_what_is_due", lambda: None)
-    agent.gate.turn(Phase.OPEN)
-    monkeypatch.setattr(agent.held, "ended_beside", lambda _: ended)
-    monkeypatch.setattr(agent.held, "forget_flush", lambda _: ended.append(StreamingQuery(failed())))
-    streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: False, active=list))
+@pytest.mark.parametrize("before", ["the gate opens", "a start that was put off"])
+def test_a_query_that_fails_as_the_flush_is_forgotten_is_told_of(agent: Agent, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    """Between the look at what has ended and Spark's own: it tells of it no more."""
+    ended: list[Any] = []
+    forgets = SimpleNamespace(resetTerminated=lambda: ended.append(SimpleNamespace(query=StreamingQuery(failed()))))
+    streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: False, active=list, **vars(forgets)))
+    monkeypatch.setattr(agent.held, "_ended", lambda _: list(ended))
+    monkeypatch.setattr(agent.held, "is_ending", lambda _: False)
+    monkeypatch.setattr(agent.internals, "manager_id", id, raising=False)
+    if before == "the gate opens":
+        session = SimpleNamespace(streams=streams)
+        running_beside = SimpleNamespace(query=running(), ended=False, internals=SimpleNamespace(session=session))
+        monkeypatch.setattr(agent.registry, "all", lambda: [running_beside])
+        agent.held.forget_drained()
+    else:
+        pending = SimpleNamespace(is_pending=True)
+        monkeypatch.setattr(agent.held.stand_ins, "of", lambda _: [pending])
     with pytest.raises(StreamingQueryException, match="out of milk"):
         in_thread(streams.awaitAnyTermination, 5)
 

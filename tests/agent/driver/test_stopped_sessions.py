@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import generation, is_drain_pane, milestones
 from spark_drain_agent.drain import after_commit
-from spark_drain_agent.queries.tracked import VERSION_CONF
+from spark_drain_agent.spark_internals.writer import VERSION_CONF
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.driver.streams import Started, in_thread, start
