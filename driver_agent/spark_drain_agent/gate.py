@@ -39,7 +39,7 @@ class Gate:
         self._changed = threading.Condition()
         self._phase = Phase.OPEN
         self._concerns: Concerns = _everything
-        self._turns = 0
+        self._turns, self._times_held = 0, 0
         self._begun = monotonic()
         self._leaving = False
         self._starts: list[object] = []
@@ -60,6 +60,12 @@ class Gate:
         with self._changed:
             return self._turns
 
+    @property
+    def times_held(self) -> int:
+        """How often a drain has come beyond its point of no return: what it has held then, no later one holds."""
+        with self._changed:
+            return self._times_held
+
     def turn(self, phase: Phase, concerns: Concerns = _everything) -> None:
         """Change the phase and wake every waiting thread.
 
@@ -74,6 +80,7 @@ class Gate:
             self._turn(phase, concerns)
 
     def _turn(self, phase: Phase, concerns: Concerns) -> None:
+        self._times_held += phase is Phase.HELD and self._phase is not Phase.HELD
         self._phase, self._concerns = phase, concerns
         self._turns += 1
         self._changed.notify_all()

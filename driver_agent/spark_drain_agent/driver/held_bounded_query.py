@@ -67,17 +67,13 @@ class HeldBoundedQuery(HeldQuery):
         return self._query is not None and self._begun.is_set()
 
     @property
-    def has_begun(self) -> bool:
-        """Whether its start is over, whatever has come of it."""
-        return self._begun.is_set()
-
-    @property
     def has_failed(self) -> bool:
         """Whether its start has failed."""
         return self._error is not None
 
-    def _waits(self, stopped: bool) -> bool:
-        return not self._begun.is_set() and super()._waits(stopped)  # another drain does not hold what one has let begin
+    @property
+    def _is_of_this_hold(self) -> bool:
+        return not self._begun.is_set() and (self.is_pending or super()._is_of_this_hold)
 
     @property
     def _is_given_up(self) -> bool:

@@ -184,7 +184,7 @@ class HeldQueries:
     def any_let_end(self, streams: StreamingQueryManager) -> bool:
         """Return whether a query of a session has ended for the application although a drain holds it, since it asked to forget such."""
         stopped = any(not item.forgotten for item in self._owned_in(streams, let_end=True))
-        return stopped or any(not (held.waits or held.has_begun) for held in self.stand_ins.of(streams))
+        return stopped or any(held.is_let_end for held in self.stand_ins.of(streams))
 
     def ended_beside(self, streams: StreamingQueryManager) -> list[StreamingQuery]:
         """Return the queries of a session that have ended, but not by a drain, since the application last asked to forget such.

@@ -68,7 +68,7 @@ class HeldQuery(StreamingQuery):
         self._gate = gate
         self._over = over
         self._failure = failure
-        self._stopped = False
+        self._stopped, self._hold = False, gate.times_held
         self._asking: object | None = None
         self._first_asked, self._looks = monotonic(), 0
         self.awaited_by_flush = _drain_waits_for_caller()
@@ -116,11 +116,6 @@ class HeldQuery(StreamingQuery):
         return False
 
     @property
-    def has_begun(self) -> bool:
-        """Whether its start is over, whatever has come of it."""
-        return False
-
-    @property
     def has_failed(self) -> bool:
         """Whether its start has failed."""
         return False
@@ -141,7 +136,20 @@ class HeldQuery(StreamingQuery):
         return self._waits(self._stopped)
 
     def _waits(self, stopped: bool) -> bool:
-        return self._gate.phase is Phase.HELD and not self._over(stopped)
+        return self._is_held and not self._over(stopped)
+
+    @property
+    def _is_held(self) -> bool:
+        return self._gate.phase is Phase.HELD and self._is_of_this_hold
+
+    @property
+    def _is_of_this_hold(self) -> bool:
+        return self._gate.times_held == self._hold
+
+    @property
+    def is_let_end(self) -> bool:
+        """Whether it has ended although the drain holds the driver."""
+        return self._is_held and not self.waits
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802  # pyspark's name
         """Wait until the drain lets the driver go; without a limit only where the drain does not wait for the caller."""

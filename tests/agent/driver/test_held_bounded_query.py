@@ -133,6 +133,17 @@ def test_it_is_not_started_where_the_application_has_stopped_it(gate: Gate) -> N
     assert (query.isActive, query.exception()) == (False, None)
 
 
+@pytest.mark.parametrize("stops", [True, False])
+def test_another_drain_holds_it_only_where_it_is_still_to_be_started(gate: Gate, stops: bool) -> None:
+    query = held(gate, begun)
+    if stops:
+        query.stop()
+    for phase in (Phase.OPEN, Phase.DECIDING, Phase.HELD):
+        gate.turn(phase)
+    assert (query.isActive, query.is_listed) == (not stops, not stops)
+    assert query.awaitTermination(0.2) is stops
+
+
 def test_it_is_stopped_where_the_application_stops_it_in_its_start(gate: Gate) -> None:
     """When `stop()` returns, the name is free for another start."""
     made, starts = HeldQuery("begun", gate, lambda stopped: stopped), threading.Event()

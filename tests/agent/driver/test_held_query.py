@@ -50,6 +50,15 @@ def test_waiting_for_it_ends_with_the_drain(gate: Gate) -> None:
     assert query.awaitTermination(1) is True
 
 
+def test_another_drain_does_not_hold_it_once_more(gate: Gate) -> None:
+    query = HeldQuery("orders", gate, lambda _: False)
+    for phase in (Phase.OPEN, Phase.DECIDING, Phase.HELD):
+        gate.turn(phase)
+    assert not query.isActive
+    assert not query.is_listed
+    assert query.awaitTermination(0.2) is True
+
+
 def test_nothing_is_available_to_a_program_that_was_told_to_end(gate: Gate) -> None:
     query = HeldQuery("orders", gate, lambda stopped: stopped)
     query.processAllAvailable()

@@ -242,6 +242,19 @@ def test_a_query_that_fails_as_the_flush_is_forgotten_is_told_of(agent: Agent, m
         in_thread(streams.awaitAnyTermination, 5)
 
 
+def test_a_stand_in_of_an_earlier_drain_is_no_query_of_a_later_one(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not listed in the place of the query that runs, nor does its end of then end a wait for any."""
+    query = put_off(agent, TurningGate({}), monkeypatch, running)
+    query.stop()
+    for phase in (Phase.OPEN, Phase.HELD):
+        agent.gate.turn(phase)
+    streams = StreamingQueryManager(SimpleNamespace(active=list, get=lambda _: None))
+    assert streams.active == []
+    assert streams.get(query.id) is None
+    seconds: Any = 0.8
+    assert in_thread(lambda: streams.awaitAnyTermination(seconds)) is False
+
+
 def test_a_start_that_fails_while_any_query_is_awaited_is_told_of(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark has nothing that could end, and says so at the end of a wait in the midst of which the start has failed."""
 
