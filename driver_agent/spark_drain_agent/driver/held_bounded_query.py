@@ -59,7 +59,7 @@ class HeldBoundedQuery(HeldQuery):
     @property
     def is_pending(self) -> bool:
         """Whether it is still to be started, or being started."""
-        return not (self._begun.is_set() or self._is_given_up)
+        return not self._begun.is_set() and (self._starting.locked() or not self._is_given_up)
 
     @property
     def is_started(self) -> bool:
@@ -137,7 +137,7 @@ class HeldBoundedQuery(HeldQuery):
             waits = self._waits(stopped=True)
             if not waits and (failure := self._failure()) is not None:
                 raise failure
-            if not waits and self._stopped:
+            if not waits and self._stopped and not self._starting.locked():
                 return True
             if self._is_left(stopped=True):
                 raise self._unread()

@@ -14,6 +14,7 @@ from spark_drain_agent.spark_internals.at_start import at_start
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.reflection import companion, private_field
 from spark_drain_agent.spark_internals.session import DEFAULT_FOLDER, SparkInternals, is_stopped, pins_threads
+from spark_drain_agent.spark_internals.sink_options import give_own_options, is_a_librarys
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -43,6 +44,7 @@ class LateStart:
     def __init__(self, internals: SparkInternals, captured: CapturedWriter, location: str | None) -> None:
         self._session = internals.cloned_session()
         self._present, self.internals = internals, SparkInternals(internals.session, self._session)
+        self._asked = captured
         self.captured = captured if location is None else internals.placed_at(captured, location)
         self._location, self._mark = location, uuid.uuid4().hex
 
@@ -55,6 +57,8 @@ class LateStart:
             found = any(query.id == query_id for query in self.internals.started_like(self.captured, self._location))
         if found:
             live.session = self._session
+            if self._location is not None and is_a_librarys(self.internals, self._asked):
+                give_own_options(self.internals, self._asked, live)
             self.internals.context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # what its batches start is not late
         return found
 

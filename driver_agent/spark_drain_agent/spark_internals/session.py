@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -287,7 +288,7 @@ class SparkInternals:
 
     def placed_at(self, captured: CapturedWriter, location: str) -> CapturedWriter:
         """Return a writer for a start at a checkpoint folder, whatever the session's default folder is then."""
-        jwriter = self._writer(captured).option("checkpointLocation", location)
+        jwriter = self.java_writer(captured).option("checkpointLocation", location)
         return replace(captured, fields=captured.fields | {"extraOptions": private_field(jwriter, "extraOptions")})
 
     def full_name(self, table: str) -> str:
@@ -317,18 +318,22 @@ class SparkInternals:
 
     def launch(self, captured: CapturedWriter) -> StreamingQuery:
         """Start the captured query as the application would have started it."""
-        return self._launched(captured, self._writer(captured))
+        return self._launched(captured, self.java_writer(captured))
 
     def _launched(self, captured: CapturedWriter, jwriter: Any) -> StreamingQuery:
-        with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):
+        with self.active(captured):
             return captured.python_query(captured.launch(jwriter))
+
+    def active(self, captured: CapturedWriter) -> AbstractContextManager[None]:
+        """Make a writer's session the calling thread's active one."""
+        return active(self.first_class(_SESSIONS), captured.dataset.sparkSession())
 
     def _with_own_options(self, captured: CapturedWriter, jwriter: Any, checkpoint: str) -> StreamingQuery:
         def change(query_id: str) -> bool:
             live = self.live_of(query_id)
             if self.qualified(live.checkpoint_root) != self.qualified(checkpoint):
                 return False
-            give_own_options(self, captured, jwriter, live)
+            give_own_options(self, captured, live)
             return True
 
         with at_start(self, captured.dataset.sparkSession(), change) as listener:
@@ -338,7 +343,8 @@ class SparkInternals:
             raise UnsupportedSparkError("the sink cannot be given its own checkpointLocation, where it may keep what it has committed")
         return query
 
-    def _writer(self, captured: CapturedWriter) -> Any:
+    def java_writer(self, captured: CapturedWriter) -> Any:
+        """Return a JVM writer that is as the captured one was."""
         constructor = captured.dataset.getClass().getMethod("writeStream", self.array(self.jvm.java.lang.Class))
         jwriter = constructor.invoke(captured.dataset, self.array(self.jvm.java.lang.Object))
         for field in jwriter.getClass().getDeclaredFields():
@@ -348,9 +354,8 @@ class SparkInternals:
         return jwriter
 
     def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
-        jwriter = self._writer(captured).option("checkpointLocation", checkpoint).trigger(trigger)
-        with active(self.first_class(_SESSIONS), captured.dataset.sparkSession()):  # which knows data sources that are written in Python
-            own = is_a_librarys(self, captured)
+        jwriter = self.java_writer(captured).option("checkpointLocation", checkpoint).trigger(trigger)
+        own = is_a_librarys(self, captured)
         query = self._with_own_options(captured, jwriter, checkpoint) if own else self._launched(captured, jwriter)
         live = self.live(query)
         while live.thread_alive and not live.initialized:  # its sources are made by its own thread

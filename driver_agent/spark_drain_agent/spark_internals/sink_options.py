@@ -31,13 +31,14 @@ def is_a_librarys(internals: SparkInternals, captured: CapturedWriter) -> bool:
     if captured.source.lower() in _NO_FORMATS:
         return False
     try:
-        provider = data_source_class(internals, captured.source)
+        with internals.active(captured):  # a session knows its data sources that are written in Python
+            provider = data_source_class(internals, captured.source)
     except JavaError:  # the start will say so
         return False
     return not str(provider.getName()).startswith(_SPARKS) or str(provider.getSimpleName()) == _PYTHON
 
 
-def give_own_options(internals: SparkInternals, captured: CapturedWriter, jwriter: Any, live: LiveQuery) -> None:
+def give_own_options(internals: SparkInternals, captured: CapturedWriter, live: LiveQuery) -> None:
     """Give the sink of a query that starts, on whatever folder, the checkpointLocation that the application has given it, or none.
 
     Parameters
@@ -46,8 +47,6 @@ def give_own_options(internals: SparkInternals, captured: CapturedWriter, jwrite
         Access to Spark.
     captured
         The application's writer.
-    jwriter
-        The JVM writer that has started the query.
     live
         The query.
     """
@@ -58,12 +57,12 @@ def give_own_options(internals: SparkInternals, captured: CapturedWriter, jwrite
     live.options = options if own is None else options.updated(_LOCATION, own)
     v1 = internals.jvm.java.lang.Class.forName("org.apache.spark.sql.execution.streaming.Sink")
     if captured.table is None and v1.isInstance(live.java_sink):
-        live.java_sink = _v1_sink(internals, captured, jwriter)
+        live.java_sink = _v1_sink(internals, captured)
 
 
-def _v1_sink(internals: SparkInternals, captured: CapturedWriter, jwriter: Any) -> Any:
+def _v1_sink(internals: SparkInternals, captured: CapturedWriter) -> Any:
     """Return the sink as DataStreamWriter.startInternal makes it."""
-    options = captured.fields["extraOptions"]
+    jwriter, options = internals.java_writer(captured), captured.fields["extraOptions"]
     if captured.path is not None:
         options = options.updated("path", captured.path)
     method = next(found for found in jwriter.getClass().getDeclaredMethods() if str(found.getName()) == "createV1Sink")

@@ -133,6 +133,29 @@ def test_it_is_not_started_where_the_application_has_stopped_it(gate: Gate) -> N
     assert (query.isActive, query.exception()) == (False, None)
 
 
+def test_it_has_not_ended_while_the_start_amid_which_it_was_stopped_is_under_way(gate: Gate) -> None:
+    """Spark has its name until then."""
+    starts, goes_on = threading.Event(), threading.Event()
+
+    def begin() -> StreamingQuery:
+        starts.set()
+        goes_on.wait(10)
+        return begun()
+
+    query = held(gate, begin)
+    gate.turn(Phase.OPEN)
+    threading.Thread(target=query.start_if_due).start()
+    starts.wait(10)
+    stopping = threading.Thread(target=query.stop)
+    stopping.start()
+    assert query.awaitTermination(0.3) is False
+    assert query.isActive
+    goes_on.set()
+    stopping.join(10)
+    assert query.awaitTermination(5) is True
+    assert not query.isActive
+
+
 @pytest.mark.parametrize("stops", [True, False])
 def test_another_drain_holds_it_only_where_it_is_still_to_be_started(gate: Gate, stops: bool) -> None:
     query = held(gate, begun)
