@@ -8,7 +8,7 @@ from collections.abc import Iterable
 __all__ = ["redacted", "redacted_folder", "redacted_place"]
 
 _REDACTED = "*********(redacted)"
-_OF_AN_AUTHORITY = re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)")
+_OF_AN_AUTHORITY = re.compile(r"(://[^/\s:@]*:|://[^/\s:@]+@[^/\s:]+:(?!\d{1,5}\b))[^/\s]+(?=@)")
 _SECRETS = (
     re.compile(
         r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])(?:token|sig)\b"""
