@@ -46,7 +46,7 @@ def attach(spark: SparkSession, metadata_store: str | None = None) -> None:
     Raises
     ------
     TypeError
-        It is not a session, or one of Spark Connect, whose queries run in the server.
+        It is not a session, or one of Spark Connect, whose queries run in the server; or the store is no text.
     StoreError
         The location is malformed.
     """
@@ -54,6 +54,8 @@ def attach(spark: SparkSession, metadata_store: str | None = None) -> None:
         raise TypeError(f"attach: {spark!r} is not a SparkSession")
     if not classic(spark):
         raise TypeError(f"the drain agent cannot attach: {CLASSIC_ONLY}")
+    if metadata_store is not None and not isinstance(metadata_store, str):
+        raise TypeError(f"attach: metadata_store {metadata_store!r} is not a text like 'file:DIR' or 'configmap:NAMESPACE/APPLICATION'")
     install_hooks(metadata_store)
     _attach(spark, metadata_store)
 

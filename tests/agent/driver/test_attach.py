@@ -108,3 +108,10 @@ def test_a_store_in_a_relative_folder_is_where_the_program_was_started(
 def test_what_is_no_session_is_named(session: Any) -> None:
     with pytest.raises(TypeError, match=f"attach: {session!r} is not a SparkSession"):
         attach.attach(session)
+
+
+@pytest.mark.parametrize("store", [Path("drains"), 7])
+def test_a_store_that_is_no_text_is_named(monkeypatch: pytest.MonkeyPatch, store: Any) -> None:
+    monkeypatch.setattr(attach, "classic", lambda _: True)
+    with pytest.raises(TypeError, match=r"attach: metadata_store .* is not a text like 'file:DIR'"):
+        attach.attach(cast(SparkSession, type("Session", (), {"readStream": None})()), store)
