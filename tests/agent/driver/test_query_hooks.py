@@ -17,6 +17,7 @@ from pyspark.errors.exceptions.captured import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from spark_drain_agent.drain.identity import Identity
 from spark_drain_agent.driver import agent as agent_module
+from spark_drain_agent.driver import attach
 from spark_drain_agent.driver.agent import Agent
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.driver.query_hooks import hook_queries
@@ -47,6 +48,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     for holder, names in HOOKED:
         for name in names:
             monkeypatch.setattr(holder, name, vars(holder)[name])
+    monkeypatch.setattr(attach, "_agent", None)  # one of another test, whose hooks these are on top of
     internals = SimpleNamespace(is_in_jvm=lambda _: True, live=lambda _: SlowToSay(), jvm_ended=False, stop_returned=False)
     agent = Agent(cast(SparkInternals, internals), Channel.in_memory(), _ME)
     hook_queries(lambda: agent)
