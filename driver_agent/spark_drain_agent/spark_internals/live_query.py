@@ -127,22 +127,13 @@ class LiveQuery:
 
         Spark does so with a folder that it chose itself, unless spark.sql.streaming.checkpointLocation says where to.
         """
-        field = self._field(_DELETION)
-        before = bool(field.get(self._execution))
-        field.set(self._execution, delete)
+        before = bool(private_field(self._execution, _DELETION))
+        set_private_field(self._execution, _DELETION, delete)
         return before
-
-    def _field(self, name: str) -> Any:
-        holder = self._execution.getClass()
-        while holder.getSimpleName() != "StreamExecution":
-            holder = holder.getSuperclass()
-        field = holder.getDeclaredField(name)
-        field.setAccessible(True)
-        return field
 
     def chosen_checkpoint(self, default_folder: str) -> bool:
         """Return whether Spark chose the checkpoint folder itself: a temporary one, or one with a random name in the default folder."""
-        if bool(self._field(_DELETION).get(self._execution)):
+        if bool(private_field(self._execution, _DELETION)):
             return True
         folder, _, name = self._internals.qualified(self.checkpoint_root).rpartition("/")
         return bool(default_folder) and folder == default_folder.rstrip("/") and _RANDOM_NAME.fullmatch(name) is not None

@@ -50,9 +50,8 @@ def give_own_options(internals: SparkInternals, captured: CapturedWriter, live: 
     live
         The query.
     """
-    kept = [name for name, _ in pairs(live.options) if name.lower() == _LOCATION.lower()]
     options, own = live.options, captured.option(_LOCATION)
-    for name in kept:
+    for name in [name for name, _ in pairs(options) if name.lower() == _LOCATION.lower()]:
         options = getattr(options, "$minus")(name)
     live.options = options if own is None else options.updated(_LOCATION, own)
     v1 = internals.jvm.java.lang.Class.forName("org.apache.spark.sql.execution.streaming.Sink")
