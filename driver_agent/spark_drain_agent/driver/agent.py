@@ -216,7 +216,7 @@ class Agent:
             if not waits:
                 with marked(internals.context, marks_of_start(tracked.generation())):
                     query = self._start(tracked, start_now, QueryStart.of(tracked) if unasked else None)
-                self.held.stand_ins.forget_after_start(tracked)
+                self.held.stand_ins.forget_after_start(tracked, late=start_later is not None)
                 return query
         tracked.keep_session()
         drain = self._drain
@@ -242,8 +242,9 @@ class Agent:
         try:
             tracked.query = start_now()
         except BaseException as error:
-            self.registry.expect(tracked, still_starting=not answered(error))
-            tracked.refused = answered(error) and tracked.query is None
+            over = answered(error) or isinstance(error, StartGivenUpError)
+            self.registry.expect(tracked, still_starting=not over)
+            tracked.refused = over and tracked.query is None
             if tracked.refused and unasked is not None:
                 self.started_unasked.take_back(unasked)
             raise

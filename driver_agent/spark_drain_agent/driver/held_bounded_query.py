@@ -177,7 +177,7 @@ class HeldBoundedQuery(HeldQuery):
 
     def stop(self) -> None:
         """Stop the query, or take note that it is not to be started; return when a start under way is over, as its name is free then."""
-        super().stop()
+        self.withdraw()
         while self._starting.locked() and not in_callback() and not self._begun.wait(_LOOK_SECONDS):
             pass  # a listener is not made to wait for the start that Spark calls it in
         if self._query is not None:

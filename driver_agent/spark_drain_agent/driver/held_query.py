@@ -211,6 +211,10 @@ class HeldQuery(StreamingQuery):
 
     def stop(self) -> None:
         """Take note of it; nothing runs."""
+        self.withdraw()
+
+    def withdraw(self) -> None:
+        """Take note that it is not to be started, without waiting for a start that is under way."""
         self._stopped = True
 
     def explain(self, extended: bool = False) -> None:  # noqa: ARG002  # pyspark's signature

@@ -93,7 +93,7 @@ class StandIns:
         LOG.warning("%s is kept from starting until the drain's request is removed; %s", tracked.label, then)
         for earlier, held in self._unstarted():
             if held.is_due and tracked.location is not None and earlier.location == tracked.location:
-                held.stop()  # a start stops the query that runs on its checkpoint
+                held.withdraw()  # a start stops the query that runs on its checkpoint
         self._add(tracked, made)
         self.begin_what_is_due()  # where the drain has let the driver go since
         return made
@@ -142,12 +142,12 @@ class StandIns:
                     found.update(query.id for query in tracked.internals.started_like(tracked.captured, tracked.location))
         return found
 
-    def forget_after_start(self, started: TrackedQuery) -> None:
-        """Take note that the application starts queries again, and which one it has started."""
+    def forget_after_start(self, started: TrackedQuery, *, late: bool) -> None:
+        """Take note that the application starts queries again, and which one it has started, or the agent in a ``late`` start."""
         in_its_place = [held for tracked, held in self._unstarted() if _takes_the_place_of(started, tracked)]
         for held in in_its_place:
-            if held.is_due:
-                held.stop()  # it is not to be started once more, which would stop this one
+            if held.is_due or (held.is_pending and not late):
+                held.withdraw()  # it is not to be started once more, which would stop this one
         with self._lock:
             kept = [held for _, held in self._known.values() if held.waits or held.is_pending or held.has_failed]
             kept = [held for held in kept if not (held.has_failed and held in in_its_place)]

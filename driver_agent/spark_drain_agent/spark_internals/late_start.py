@@ -15,6 +15,7 @@ from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.reflection import companion, private_field
 from spark_drain_agent.spark_internals.session import DEFAULT_FOLDER, SparkInternals, is_stopped, pins_threads
 from spark_drain_agent.spark_internals.sink_options import give_own_options, is_a_librarys
+from spark_drain_agent.start_waits import raise_if_given_up
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -89,6 +90,8 @@ class LateStart:
         ------
         UnsupportedSparkError
             The query could not be given its session; it does not run.
+        StartGivenUpError
+            The application does not want it any more, or has started another one on its checkpoint.
         """
         context = self.internals.context
         if self._location is None and not pins_threads(context) and self._default_folder_has_changed:
@@ -100,6 +103,7 @@ class LateStart:
             context.setLocalProperty(_MARK, self._mark)
             try:
                 with self._analysis_as_of_start():
+                    raise_if_given_up()  # at the last moment: Spark would stop a query that runs on its checkpoint
                     launched = self.internals.launch(self.captured)
             finally:
                 context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # PySpark removes a property by None

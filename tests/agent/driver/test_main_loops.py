@@ -24,7 +24,7 @@ from spark_drain_agent.driver import listener_hooks, signals
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Phase
 from spark_drain_agent.queries.tracked import TrackedQuery
-from spark_drain_agent.spark_internals.late_start import starts_late
+from spark_drain_agent.spark_internals.late_start import LateStart, starts_late
 from spark_drain_store import DrainNotification, DrainReport, DrainState, QueryReport, open_channel
 
 from tests.agent.apps.sinks import counted, read, to_files
@@ -674,6 +674,46 @@ def test_a_bounded_query_that_the_application_has_started_again_itself_is_not_st
     assert again.isActive
     block.unlink()
     again.awaitTermination()
+    warm.session.streams.resetTerminated()
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_late_start_gives_way_to_one_of_the_application(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: bool) -> None:
+    """Which comes while the late one is under way; Spark would stop the one that runs."""
+    at, go_on, as_of_start = threading.Event(), threading.Event(), LateStart._analysis_as_of_start
+    block = tmp_path / "block"
+
+    def slow(self: LateStart) -> Any:
+        at.set()
+        go_on.wait(60)
+        return as_of_start(self)
+
+    def nameless() -> StreamingQuery:
+        made = read(warm.session, tmp_path).writeStream.option("checkpointLocation", str(tmp_path / "checkpoints/bounded"))
+        return made.trigger(availableNow=True).foreachBatch(to_files(tmp_path / "out/bounded", block=block)).start()
+
+    monkeypatch.setattr(LateStart, "_analysis_as_of_start", slow)
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path).processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        put_off = nameless()
+    try:
+        assert at.wait(60)
+        stopping = Started(put_off.stop) if stops else None
+        block.touch()
+        again = nameless()
+        eventually((tmp_path / "blocked").exists, "a batch to begin")
+    finally:
+        go_on.set()
+    in_thread(put_off.awaitTermination)
+    if stopping is not None:
+        stopping.result()
+    assert [query.runId for query in warm.session.streams.active] == [again.runId]
+    assert not put_off.isActive
+    block.unlink()
+    again.awaitTermination()
+    assert again.exception() is None
     warm.session.streams.resetTerminated()
 
 
