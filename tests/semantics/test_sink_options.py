@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from spark_drain_agent.queries.flush_in_place import FLUSH_CONF
 from spark_drain_agent.spark_internals import session, sink_options
+from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.reflection import private_field
 from spark_drain_agent.spark_internals.trees import pairs
 
@@ -49,6 +53,7 @@ def test_a_sink_of_the_older_kind_is_made_with_the_options_of_the_application(
 ) -> None:
     """The file sink stands for one of a library."""
     monkeypatch.setattr(sink_options, "_SPARKS", ("of.nobody",))
+    monkeypatch.setattr(LiveQuery, "file_sink", None)
     seen: list[str] = []
 
     def give(*arguments: Any) -> None:
@@ -67,3 +72,31 @@ def test_a_sink_of_the_older_kind_is_made_with_the_options_of_the_application(
     assert seen == [str(checkpoint)]
     rows = spark.read.json(str(tmp_path / "out")).collect()
     assert Counter(number for row in rows for number in row["ids"]) == Counter(event.id for event in EVENTS)
+
+
+def test_files_of_the_flush_are_written_by_the_confs_that_the_others_are(
+    application: Callable[[], Application], spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's file sink asks the application's session at each batch, which may have changed since start()."""
+    spark.conf.set(FLUSH_CONF, "WorkCopy")
+    events, zone, before = Input(spark, tmp_path / "events"), "spark.sql.session.timeZone", spark.conf.get("spark.sql.session.timeZone")
+    events.add(FIRST, SECOND)
+    app = application()
+    rows = events.stream().groupBy(F.window("at", "10 seconds")).agg(F.collect_list("id").alias("ids"))
+    begun = rows.select("ids", F.col("window.start").alias("begin"), F.unix_seconds("window.start").alias("seconds"))
+    made = begun.writeStream.queryName("q").outputMode("append").partitionBy("begin")
+    query = app.launch(
+        made.format("json").option("path", str(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "checkpoints/q"))
+    )
+    spark.conf.set(zone, "Asia/Tokyo")
+    try:
+        query.processAllAvailable()
+        app.drain()
+    finally:
+        spark.conf.set(zone, str(before))
+    written = spark.read.option("inferSchema", "false").json(str(tmp_path / "out/*"))
+    found = written.select("seconds", "ids", F.input_file_name().alias("file")).collect()
+    assert Counter(number for row in found for number in row["ids"]) == Counter(event.id for event in EVENTS)
+    for row in found:
+        expected = datetime.fromtimestamp(row["seconds"], ZoneInfo("Asia/Tokyo")).strftime("begin=%Y-%m-%d %H:%M:%S")
+        assert expected in unquote(unquote(row["file"]))

@@ -45,6 +45,8 @@ LET_DECIDE_SECONDS = 5.0
 """How long a thread of the application lets a drain decide at most; nothing depends on it."""
 _ANSWER_SECONDS = 0.05
 _LOOK_SECONDS = 1.0
+_THREADS_SECONDS = 60.0
+"""How long what is due may wait for a thread."""
 _DRAINED: set[str] = set()
 """Ids of the SparkContexts of this process that had a drain: in local mode the state stores of one outlive it."""
 
@@ -149,7 +151,7 @@ class Agent:
         finally:
             with self._drain_lock:
                 self._drain, self._drain_ended = None, monotonic()
-            self.held.stand_ins.begin_what_is_due()
+            self.held.stand_ins.begin_what_is_due(patience=_THREADS_SECONDS)
             self.let_go()
             self._consider_again()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Protocol
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
+from spark_drain_agent.clock import monotonic
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.driver.held_query import HeldQuery
@@ -21,6 +23,7 @@ from spark_drain_agent.spark_internals.errors import JavaError
 
 __all__ = ["StandIns"]
 
+_LOOK_SECONDS = 0.5
 _LEFT = (
     "{} was not started, and has read nothing: a drain has ended the application's queries, and what came since is read when the next "
     "version, or this one again, is started (an application that goes on after a drain is drained with afterDrain Keep)"
@@ -111,14 +114,26 @@ class StandIns:
         LOG.warning("%s was not started: a signal came while its start waited", tracked.label)
         return self._add(tracked, HeldQuery(tracked.captured.query_name, self._host.gate, lambda _: True))
 
-    def begin_what_is_due(self) -> None:
-        """Start the bounded queries that a drain has put off, where it has let the driver go; the start of one may wait for long."""
+    def begin_what_is_due(self, patience: float = 0.0) -> None:
+        """Start the bounded queries that a drain has put off, where it has let the driver go; the start of one may wait for long.
+
+        Parameters
+        ----------
+        patience
+            How many seconds the calling thread may wait where the system has no more threads: Spark calls back in one of its own in each of
+            these starts, and Py4J calls the application back no more once it was refused one (`py4j.java_gateway.CallbackServer.run`).
+        """
+        until = monotonic() + patience
         for _, held in self._unstarted():
-            if self._host.gate.phase is not Phase.HELD and held.is_due:
+            while self._host.gate.phase is not Phase.HELD and held.is_due:
                 try:
                     threading.Thread(target=held.start_if_due, name="spark-drain-start", daemon=True).start()
-                except RuntimeError:  # the system has no more threads now
+                except RuntimeError:
+                    if monotonic() < until:
+                        time.sleep(_LOOK_SECONDS)
+                        continue
                     held.start_if_due()
+                break
 
     def _add(self, tracked: TrackedQuery, held: HeldQuery) -> HeldQuery:
         with self._lock:

@@ -212,7 +212,9 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
             f"version may have to start: set stateLossPolicy to 'Accept'{keep_it}",
         )
     policy, restart = _checkpoint_policy(options, facts)
-    _check_gap(options, facts, policy)
+    leaves_gap = policy == "Continue" and bool(facts.operators) and options.incomplete_windows != "Emit"
+    if leaves_gap:
+        _check_gap(options, facts)
     # With Continue a next batch needs a state of its id, and a flush whose rows go nowhere is what makes an empty one.
     flushes = bool(facts.operators) and (options.incomplete_windows != "Discard" or policy == "Continue")
     if flushes:
@@ -222,7 +224,7 @@ def plan_query(options: DrainOptions, facts: QueryFacts) -> QueryPlan:
         flushes=flushes,
         bounded=bounded,
         operators=operators,
-        warnings=_warnings(facts, policy, restart=restart),
+        warnings=_warnings(facts, policy, restart=restart, leaves_gap=leaves_gap),
         flushes_to_sink=flushes and options.incomplete_windows == "Emit",
         batch_ids_restart=restart,
         batch_ids=batch_ids_of(facts.sink_class),
@@ -352,18 +354,13 @@ def _checkpoint_policy(options: DrainOptions, facts: QueryFacts) -> tuple[str, b
     )
 
 
-def _check_gap(options: DrainOptions, facts: QueryFacts, policy: str) -> None:
-    if (
-        policy == "Continue"
-        and facts.operators
-        and options.incomplete_windows != "Emit"
-        and batch_ids_of(facts.sink_class) is BatchIds.REMEMBERED
-    ):
+def _check_gap(options: DrainOptions, facts: QueryFacts) -> None:
+    if batch_ids_of(facts.sink_class) is BatchIds.REMEMBERED:
         raise PlanRejectedError(
             reasons.CHECKPOINT_POLICY_UNSAFE,
             f"{facts.label} writes with {facts.sink}, which records every batch, and with incompleteWindows.policy "
-            f"{options.incomplete_windows!r} and checkpoint.policy 'Continue' the flush batch would be missing there, and nobody could "
-            "read the output any more: use checkpoint.policy 'Reseed', or incompleteWindows.policy 'Emit'",
+            f"{options.incomplete_windows!r} and checkpoint.policy 'Continue' the flush batch would be missing there: nobody could "
+            "read the output, or write on, any more: use checkpoint.policy 'Reseed', or incompleteWindows.policy 'Emit'",
         )
 
 
@@ -406,8 +403,13 @@ def _next_sink(facts: QueryFacts, which: str = "") -> tuple[str, ...]:
     )
 
 
-def _warnings(facts: QueryFacts, policy: str, *, restart: bool) -> tuple[str, ...]:
+def _warnings(facts: QueryFacts, policy: str, *, restart: bool, leaves_gap: bool) -> tuple[str, ...]:
     found = [*_next_sink(facts)]
+    if leaves_gap and batch_ids_of(facts.sink_class) is BatchIds.UNKNOWN:
+        found.append(
+            f"{facts.label} {facts.sink_and_ids}, and is not given the flush batch: where it records every batch, and fails without one, "
+            "use incompleteWindows.policy 'Emit' or checkpoint.policy 'Reseed'"
+        )
     if policy == "Reseed" and restart:
         memory = "" if facts.ids_may_start_again else "; what it has seen under an id must not make it pass over the next version's rows"
         found.append(

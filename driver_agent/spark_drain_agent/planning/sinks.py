@@ -18,6 +18,7 @@ _SINKS = {
     BatchIds.REMEMBERED: (
         ("org.apache.spark.sql.execution.", ("FileStreamSink",)),
         ("org.apache.hudi.", ("HoodieStreamingSink",)),
+        ("org.elasticsearch.spark.sql.streaming.", ("EsSparkSqlStreamingSink",)),
     ),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -187,7 +187,8 @@ class TrackedQuery:
         if same:
             leave_state_unchecked(self._session)
         # The end of a bounded query tells a listener that all was read, which is not for the drain to say.
-        return self.internals.in_session(self.captured, self._session, listeners=not self.bounded)
+        captured = self.internals.in_session(self.captured, self._session, listeners=not self.bounded)
+        return captured if self.query is None or self.is_left else replace(captured, file_sink=self.live.file_sink)
 
     def keep_limits(self, session: Any) -> None:
         """Let limits that are in the plans of batches stay in that of one without input, in a JVM session that is not the application's."""

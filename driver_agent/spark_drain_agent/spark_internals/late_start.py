@@ -45,7 +45,7 @@ class LateStart:
     def __init__(self, internals: SparkInternals, captured: CapturedWriter, location: str | None) -> None:
         self._session = internals.cloned_session()
         self._present, self.internals = internals, SparkInternals(internals.session, self._session)
-        self._asked = captured
+        self._asked = self._started = captured
         self.captured = captured if location is None else internals.placed_at(captured, location)
         self._location, self._mark = location, uuid.uuid4().hex
 
@@ -58,8 +58,8 @@ class LateStart:
             found = any(query.id == query_id for query in self.internals.started_like(self.captured, self._location))
         if found:
             live.session = self._session
-            if self._location is not None and is_a_librarys(self.internals, self._asked):
-                give_own_options(self.internals, self._asked, live)
+            if is_a_librarys(self.internals, self._asked):
+                give_own_options(self.internals, self._started, live)
             self.internals.context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # what its batches start is not late
         return found
 
@@ -84,7 +84,8 @@ class LateStart:
     def launch(self) -> StreamingQuery:
         """Start the query.
 
-        The application's session is not touched: others use it meanwhile, and a query of another one would not be listed in it.
+        The application's session is not touched, since others use it meanwhile, and Spark looks up sink, table and their confs in a copy.
+        The query is listed in the application's all the same.
 
         Raises
         ------
@@ -99,12 +100,16 @@ class LateStart:
                 f"the session's {DEFAULT_FOLDER} has changed since start(), and with PYSPARK_PIN_THREAD=false Spark would start the query "
                 "there: set its option checkpointLocation"
             )
-        with at_start(self.internals, self.captured.dataset.sparkSession(), self._give_session) as listener:
+        application = self.captured.dataset.sparkSession()
+        starting = self.internals.starting_session(self._session, application.streams())
+        self._started = self.internals.of_session(self._asked, starting)
+        placed = self.internals.of_session(self.captured, starting)
+        with at_start(self.internals, application, self._give_session) as listener:
             context.setLocalProperty(_MARK, self._mark)
             try:
                 with self._analysis_as_of_start():
                     raise_if_given_up()  # at the last moment: Spark would stop a query that runs on its checkpoint
-                    launched = self.internals.launch(self.captured)
+                    launched = self.internals.launch(placed)
             finally:
                 context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # PySpark removes a property by None
         if launched.id not in listener.changed:

@@ -97,6 +97,12 @@ class LiveQuery:
     def java_sink(self, sink: Any) -> None:
         set_private_field(self._execution, "sink", sink)
 
+    @property
+    def file_sink(self) -> Any:
+        """The JVM's object that writes files, by the confs that the application's session has at each batch; None for other sinks."""
+        sink = self.java_sink
+        return sink if str(sink.getClass().getSimpleName()) == "FileStreamSink" else None
+
     def waits_for_lock_in(self, methods: Sequence[str]) -> str:
         """Return the innermost of these methods of ``MicroBatchExecution`` that waits for the lock; "" where its thread does not wait.
 

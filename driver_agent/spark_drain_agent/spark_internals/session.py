@@ -29,7 +29,7 @@ from spark_drain_agent.spark_internals.jvm_process import jvm_ended
 from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
-from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.reflection import private_field, set_private_field
 from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
 from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
@@ -280,10 +280,24 @@ class SparkInternals:
         cloned.sessionState().catalog()  # schema and views are copied when they are first asked for
         return cloned
 
+    def starting_session(self, of: Any, streams: Any) -> Any:
+        """Return a JVM session as one is, from which a manager of another one's queries starts queries (`SessionState`)."""
+        session, java = self.cloned_session(of), self.jvm.java.lang
+        manager = java.invoke.MethodHandles.constant(java.Class.forName("java.lang.Object"), streams)
+        builder = java.invoke.MethodHandleProxies.asInterfaceInstance(java.Class.forName("scala.Function0"), manager)
+        set_private_field(session.sessionState(), "streamingQueryManagerBuilder", builder)
+        return session
+
     def in_session(self, captured: CapturedWriter, session: Any, *, listeners: bool) -> CapturedWriter:
         """Return a writer for a start in a JVM session that is not the application's, whose ``listeners`` are told of it or not."""
         prepare_relaunch(session, self._jsession, listeners=listeners)
-        plan = read_in(self, captured.dataset.queryExecution().analyzed(), session)
+        return self._with_rows(captured, session, read_in(self, captured.dataset.queryExecution().analyzed(), session))
+
+    def of_session(self, captured: CapturedWriter, session: Any) -> CapturedWriter:
+        """Return a writer whose sink and table are looked up in a JVM session; what it reads is still read in its own."""
+        return self._with_rows(captured, session, captured.dataset.queryExecution().analyzed())
+
+    def _with_rows(self, captured: CapturedWriter, session: Any, plan: Any) -> CapturedWriter:
         return replace(captured, dataset=self.first_class(_DATASETS).ofRows(session, plan))
 
     def placed_at(self, captured: CapturedWriter, location: str) -> CapturedWriter:
@@ -328,19 +342,22 @@ class SparkInternals:
         """Make a writer's session the calling thread's active one."""
         return active(self.first_class(_SESSIONS), captured.dataset.sparkSession())
 
-    def _with_own_options(self, captured: CapturedWriter, jwriter: Any, checkpoint: str) -> StreamingQuery:
+    def _with_own_sink(self, captured: CapturedWriter, jwriter: Any, checkpoint: str) -> StreamingQuery:
         def change(query_id: str) -> bool:
             live = self.live_of(query_id)
             if self.qualified(live.checkpoint_root) != self.qualified(checkpoint):
                 return False
-            give_own_options(self, captured, live)
+            if captured.file_sink is not None:
+                live.java_sink = captured.file_sink
+            else:
+                give_own_options(self, captured, live)
             return True
 
         with at_start(self, captured.dataset.sparkSession(), change) as listener:
             query = self._launched(captured, jwriter)
         if query.id not in listener.changed:
             query.stop()
-            raise UnsupportedSparkError("the sink cannot be given its own checkpointLocation, where it may keep what it has committed")
+            raise UnsupportedSparkError("the query cannot be given its sink as the application has it")
         return query
 
     def java_writer(self, captured: CapturedWriter) -> Any:
@@ -355,8 +372,8 @@ class SparkInternals:
 
     def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
         jwriter = self.java_writer(captured).option("checkpointLocation", checkpoint).trigger(trigger)
-        own = is_a_librarys(self, captured)
-        query = self._with_own_options(captured, jwriter, checkpoint) if own else self._launched(captured, jwriter)
+        own = captured.file_sink is not None or is_a_librarys(self, captured)
+        query = self._with_own_sink(captured, jwriter, checkpoint) if own else self._launched(captured, jwriter)
         live = self.live(query)
         while live.thread_alive and not live.initialized:  # its sources are made by its own thread
             time.sleep(_POLL_SECONDS)

@@ -42,6 +42,8 @@ class CapturedWriter:
         Of the thread that started it, which the query inherits.
     version, same_version_as
         What the owner says of the application's version; "" for nothing. The next start may have another word.
+    file_sink
+        The JVM's object that writes the files of the query that ran, for another start of it; None for a new one.
     """
 
     dataset: Any
@@ -55,6 +57,7 @@ class CapturedWriter:
     local_properties: tuple[tuple[str, str], ...] = ()
     version: str = ""
     same_version_as: str = ""
+    file_sink: Any = None
 
     @property
     def source(self) -> str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import functions as F
+from spark_drain_agent.spark_internals import late_start, sink_options
+from spark_drain_agent.spark_internals.reflection import private_field
 
 from tests.agent.apps.sinks import read
 from tests.agent.driver.streams import in_thread, start
@@ -26,4 +30,50 @@ def test_a_sink_has_the_options_of_the_application_in_a_late_start(warm: Warm, t
         query = rows.queryName("logged").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     in_thread(query.awaitTermination)
     assert logged_in(checkpoint) == Counter(feed.ids)
+    warm.session.streams.resetTerminated()
+
+
+def test_a_sink_of_the_older_kind_is_made_in_the_session_of_the_start(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of elasticsearch-hadoop reads there where its log is; the file sink stands for one of a library."""
+    monkeypatch.setattr(sink_options, "_SPARKS", ("of.nobody",))
+    seen: list[str] = []
+
+    def give(*arguments: Any) -> None:
+        sink_options.give_own_options(*arguments)
+        seen.append(private_field(arguments[-1].java_sink, "sparkSession").conf().get("my.mark"))
+
+    monkeypatch.setattr(late_start, "give_own_options", give)
+    feed, conf = Feed(tmp_path / "input"), warm.session.conf
+    feed.add()
+    start(warm.session, tmp_path, "looped").processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        conf.set("my.mark", "early")
+        rows = read(warm.session, tmp_path).select("id").writeStream.format("json").option("path", str(tmp_path / "out/bounded"))
+        query = rows.option("checkpointLocation", str(tmp_path / "checkpoints/bounded")).trigger(availableNow=True).start()
+        conf.set("my.mark", "late")
+    in_thread(query.awaitTermination)
+    conf.unset("my.mark")
+    assert seen == ["early"]
+    written = [row["id"] for row in warm.session.read.json(str(tmp_path / "out/bounded")).collect()]
+    assert Counter(written) == Counter(feed.ids)
+    warm.session.streams.resetTerminated()
+
+
+def test_a_sink_is_looked_up_by_the_confs_of_the_start(warm: Warm, tmp_path: Path) -> None:
+    """A library's may have options by such confs (`SessionConfigSupport`), which say where it writes."""
+    feed, conf, disabled = Feed(tmp_path / "input"), warm.session.conf, "spark.sql.streaming.disabledV2Writers"
+    feed.add()
+    start(warm.session, tmp_path, "looped").processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        rows = read(warm.session, tmp_path).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoints/noop"))
+        query = rows.trigger(availableNow=True).start()
+        conf.set(disabled, "org.apache.spark.sql.execution.datasources.noop.NoopDataSource")
+    try:
+        in_thread(query.awaitTermination)
+    finally:
+        conf.unset(disabled)
+    assert query.lastProgress is not None
+    assert query.lastProgress["numInputRows"] == len(feed.ids)
     warm.session.streams.resetTerminated()

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from threading import Event, Thread, Timer
+from threading import Event, Thread, Timer, current_thread
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
@@ -28,6 +28,7 @@ from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_store import Channel
 
 from tests.agent.driver.streams import TurningGate, in_thread, running
+from tests.agent.harness import eventually
 from tests.agent.warm import HOOKED
 
 _ME = Identity(run_id="run", pod_name="", pod_uid="", spark_version="4.2.0", agent_version="0.1.0")
@@ -305,6 +306,28 @@ def test_a_start_takes_the_place_of_one_of_its_name_that_was_put_off_in_its_sess
     started = SimpleNamespace(captured=tracked.captured, location="/there", internals=tracked.internals)
     agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started), late=False)
     assert query.is_pending is not same_session
+
+
+def test_a_late_start_waits_until_there_are_threads(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one Py4J could not call the application back in it, and would not do so any more (seen with RLIMIT_NPROC)."""
+    names, refusals, start = list[str](), iter(range(2)), Thread.start
+
+    def begin() -> StreamingQuery:
+        names.append(current_thread().name)
+        return running()
+
+    def refused(self: Thread) -> None:
+        if self.name == "spark-drain-start" and next(refusals, None) is not None:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    query = put_off(agent, TurningGate({}), monkeypatch, begin)
+    agent.gate.turn(Phase.OPEN)
+    with monkeypatch.context() as patched:
+        patched.setattr(Thread, "start", refused)
+        agent.held.stand_ins.begin_what_is_due(patience=30)
+    eventually(lambda: query.is_started, "the query to be started")
+    assert names == ["spark-drain-start"]
 
 
 @pytest.mark.parametrize("same", [True, False])

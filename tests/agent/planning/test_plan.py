@@ -362,6 +362,19 @@ def test_refused_queries(options: DrainOptions, facts: QueryFacts, reason: str, 
     assert way_out in str(refused.value)
 
 
+@pytest.mark.parametrize("policy", ["Discard", "SideOutput"])
+def test_a_sink_that_may_record_every_batch_is_warned_of_where_the_flush_does_not_go_there(policy: str) -> None:
+    """elasticsearch-hadoop, which does, could not merge its log any more, and is refused as the file sink is."""
+    options = DrainOptions(checkpoint_policy="Continue", incomplete_windows=policy)
+    warnings = plan_query(options, replace(FACTS, sink_class=BATCHES)).warnings
+    assert sum("is not given the flush batch" in warning for warning in warnings) == 1
+    for other in (replace(options, incomplete_windows="Emit"), replace(options, checkpoint_policy="Reseed")):
+        assert not any("not given" in warning for warning in plan_query(other, replace(FACTS, sink_class=BATCHES)).warnings)
+    assert not any("not given" in warning for warning in plan_query(options, FACTS).warnings)
+    with pytest.raises(PlanRejectedError, match="the flush batch would be missing there"):
+        plan_query(options, replace(FACTS, sink_class="org.elasticsearch.spark.sql.streaming.EsSparkSqlStreamingSink"))
+
+
 def test_a_query_whose_checkpoint_goes_with_it_is_not_told_to_keep_its_state() -> None:
     facts = replace(FACTS, operators=(DEDUPLICATES,), checkpoint_location=None)
     with pytest.raises(PlanRejectedError, match=r"set stateLossPolicy to 'Accept'$"):

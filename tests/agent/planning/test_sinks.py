@@ -20,6 +20,7 @@ from spark_drain_agent.planning.sinks import batch_ids_of
         ("org.apache.spark.sql.execution.streaming.FileStreamSink", BatchIds.REMEMBERED),
         ("org.apache.spark.sql.execution.streaming.sinks.FileStreamSink", BatchIds.REMEMBERED),
         ("org.apache.hudi.HoodieStreamingSink", BatchIds.REMEMBERED),
+        ("org.elasticsearch.spark.sql.streaming.EsSparkSqlStreamingSink", BatchIds.REMEMBERED),
         ("org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink", BatchIds.UNKNOWN),
         ("org.apache.spark.sql.execution.streaming.sources.ForeachWriterTable", BatchIds.UNKNOWN),
         ("org.apache.spark.sql.execution.datasources.v2.python.PythonTable", BatchIds.UNKNOWN),
