@@ -658,7 +658,7 @@ def test_a_bounded_query_that_the_application_has_started_again_itself_is_not_st
     warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the moment before; Spark would stop the one that runs (`spark.sql.streaming.stopActiveRunOnRestart`)."""
-    monkeypatch.setattr(warm.agent.held.stand_ins, "begin_what_is_due", lambda: None)
+    monkeypatch.setattr(warm.agent.held.stand_ins, "begin_what_is_due", lambda **_: None)
     Feed(tmp_path / "input").add()
     start(warm, tmp_path).processAllAvailable()
     with warm.requested(afterDrain="Keep") as asked:
