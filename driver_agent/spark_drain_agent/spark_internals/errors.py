@@ -31,6 +31,8 @@ connections."""
 
 _DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
 _LONGEST_CAUSE = 4000
+_LONGEST_SECRET = 2000
+_IN_FULL, _LEAST_SHOWN = "; in full: ", 20
 _LONGEST_CHAIN = 20
 """Causes that are looked at; a chain may be a circle."""
 _TRACEBACK = "Traceback (most recent call last):"
@@ -108,16 +110,22 @@ def cause_first(text: str, limit: int = 1000) -> str:
     limit
         Characters to keep; a longer cause is kept all the same.
     """
-    text = redacted(text.strip())
+    text = text.strip()
     cause = _python_cause(text) or _java_cause(text)
     if not cause or cause == text:
-        return text if len(text) <= limit else f"{text[: max(limit, 1) - 1]}…"
-    cause = cause if len(cause) <= _LONGEST_CAUSE else f"{cause[: _LONGEST_CAUSE - 1]}…"
-    rest = f"; in full: {text}"
-    room = limit - len(cause)
-    if len(rest) <= room:
-        return cause + rest
-    return f"{cause}{rest[: room - 1]}…" if room > len("; in full: ") + 20 else cause
+        return _shown(text, limit)
+    cause = _shown(cause, _LONGEST_CAUSE)
+    room = limit - len(cause) - len(_IN_FULL)
+    whole = _shown(text, max(room, 1))
+    return f"{cause}{_IN_FULL}{whole}" if room > _LEAST_SHOWN or (room > 0 and not whole.endswith("…")) else cause
+
+
+def _shown(text: str, limit: int) -> str:
+    """Return a text without passwords, or the beginning of a longer one, which may have megabytes: looking for passwords takes time."""
+    begun = redacted(text[: limit + _LONGEST_SECRET])
+    if len(text) > limit + _LONGEST_SECRET:
+        begun = f"{begun[:-_LONGEST_SECRET]}…"  # where a password may be cut
+    return begun if len(begun) <= limit else f"{begun[: max(limit, 1) - 1]}…"
 
 
 def _python_cause(text: str) -> str:

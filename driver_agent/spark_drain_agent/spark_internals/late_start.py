@@ -101,9 +101,10 @@ class LateStart:
                 "there: set its option checkpointLocation"
             )
         application = self.captured.dataset.sparkSession()
-        starting = self.internals.starting_session(self._session, application.streams())
-        self._started = self.internals.of_session(self._asked, starting)
-        placed = self.internals.of_session(self.captured, starting)
+        placed = self.captured
+        if placed.source.lower() != "memory":  # whose rows are a view of the application's session
+            starting = self.internals.starting_session(self._session, application)
+            self._started, placed = (self.internals.of_session(writer, starting) for writer in (self._asked, self.captured))
         with at_start(self.internals, application, self._give_session) as listener:
             context.setLocalProperty(_MARK, self._mark)
             try:

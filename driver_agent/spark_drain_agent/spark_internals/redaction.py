@@ -13,15 +13,15 @@ _SECRETS = (
     re.compile(
         r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])(?:token|sig)\b"""
         r"""|(?:auth|access|sas|session|security|bearer)[-_. ]?token)"""
-        r"""[\w.-]*(?:["']?\s*(?:[=:]|->)\s*|["'],\s*(?=["'])))"""
+        r"""[\w.-]{0,200}(?:["']?\s*(?:[=:]|->)\s*|["'],\s*(?=["'])))"""
         r"""(?:(?:[A-Za-z_]\w{0,30}\(|b)?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.|'')*')|\{[^}]*\}"""
         r"""|(?:[^\s"',;&)]|[,&](?![\s,;&)]|[\w.-]+\s*[=:]|$)|[)"'](?![\s,;&)\]}.:]|$))+)"""
     ),
-    re.compile(r"""(?i)(--[\w-]*(?:password|secret|token)\s+)[^\s"',;&)=]+"""),
+    re.compile(r"""(?i)(--[\w-]{0,60}(?:password|secret|token)\s+)[^\s"',;&)=]+"""),
     _OF_AN_AUTHORITY,
     re.compile(r"""(://[^/\s:@]+:)(?!\d{1,5}(?:[/?#\s]|$)|\*)[^\s"'|]{1,300}(?=@)"""),
     re.compile(r"""(:thin:[^/\s@]{1,100}/)[^\s@]{1,100}(?=@)"""),
-    re.compile(r"""((?<![\w/:.@-])[\w.-]+:)[^\s/:@"'*][^\s@"'*]*(?=@(?![0-9a-f]{4,8}\b)[\w.-])"""),
+    re.compile(r"""((?<![\w/:.@-])[\w.-]+:)[^\s/:@"'*][^\s@"'*]{0,300}(?=@(?![0-9a-f]{4,8}\b)[\w.-])"""),
 )
 """What comes before a secret, and the secret, as Spark's own redaction finds them."""
 _ADDRESS = re.compile(r"[\w.+:-]*/[^?;&,\s]*")

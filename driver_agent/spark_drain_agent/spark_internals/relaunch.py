@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["RETAINED", "active", "leave_state_unchecked", "prepare_relaunch"]
+from spark_drain_agent.spark_internals.reflection import private_field
+
+__all__ = ["RETAINED", "active", "leave_state_unchecked", "prepare_relaunch", "share_catalogs"]
 
 RETAINED = "spark.sql.streaming.minBatchesToRetain"
 """Conf: of so many batches Spark keeps the state. With 1, RocksDB's state before the flush goes once the flush is committed (measured)."""
@@ -47,6 +49,15 @@ def leave_state_unchecked(session: Any) -> None:
     an empty relation is calculated before its nullability is looked at. The rows are the same, and Spark refuses the schema.
     """
     session.sessionState().conf().setConfString(_CHECK, "false")
+
+
+def share_catalogs(session: Any, application: Any) -> None:
+    """Let a session of the JVM find tables by the application's own catalogs (`CatalogManager`): Iceberg's keep what they have found.
+
+    The application would not see through its own what was written to a table that another one has found.
+    """
+    own, loaded = (private_field(each.sessionState().catalogManager(), "catalogs") for each in (session, application))
+    getattr(own, "$plus$plus$eq")(loaded)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator, operators_of, watermarks_of
 from spark_drain_agent.spark_internals.plan_text import PlanText
 from spark_drain_agent.spark_internals.reflection import private_field, set_private_field
-from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch
+from spark_drain_agent.spark_internals.relaunch import active, prepare_relaunch, share_catalogs
 from spark_drain_agent.spark_internals.schema_log import read_in
 from spark_drain_agent.spark_internals.sink_code import sink_code, sink_text
 from spark_drain_agent.spark_internals.sink_options import give_own_options, is_a_librarys
@@ -280,10 +280,11 @@ class SparkInternals:
         cloned.sessionState().catalog()  # schema and views are copied when they are first asked for
         return cloned
 
-    def starting_session(self, of: Any, streams: Any) -> Any:
-        """Return a JVM session as one is, from which a manager of another one's queries starts queries (`SessionState`)."""
+    def starting_session(self, of: Any, application: Any) -> Any:
+        """Return a JVM session as one is, whose starts of queries are those of the application's session (`SessionState`)."""
         session, java = self.cloned_session(of), self.jvm.java.lang
-        manager = java.invoke.MethodHandles.constant(java.Class.forName("java.lang.Object"), streams)
+        share_catalogs(session, application)
+        manager = java.invoke.MethodHandles.constant(java.Class.forName("java.lang.Object"), application.streams())
         builder = java.invoke.MethodHandleProxies.asInterfaceInstance(java.Class.forName("scala.Function0"), manager)
         set_private_field(session.sessionState(), "streamingQueryManagerBuilder", builder)
         return session
@@ -291,6 +292,8 @@ class SparkInternals:
     def in_session(self, captured: CapturedWriter, session: Any, *, listeners: bool) -> CapturedWriter:
         """Return a writer for a start in a JVM session that is not the application's, whose ``listeners`` are told of it or not."""
         prepare_relaunch(session, self._jsession, listeners=listeners)
+        if captured.table is not None:
+            share_catalogs(session, self._jsession)
         return self._with_rows(captured, session, read_in(self, captured.dataset.queryExecution().analyzed(), session))
 
     def of_session(self, captured: CapturedWriter, session: Any) -> CapturedWriter:

@@ -77,3 +77,16 @@ def test_a_sink_is_looked_up_by_the_confs_of_the_start(warm: Warm, tmp_path: Pat
     assert query.lastProgress is not None
     assert query.lastProgress["numInputRows"] == len(feed.ids)
     warm.session.streams.resetTerminated()
+
+
+def test_the_rows_of_a_memory_sink_are_in_the_session_of_the_application(warm: Warm, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    start(warm.session, tmp_path, "looped").processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        rows = read(warm.session, tmp_path).select("id").writeStream.format("memory").queryName("remembered")
+        query = rows.trigger(availableNow=True).start()
+    in_thread(query.awaitTermination)
+    assert Counter(row["id"] for row in warm.session.table("remembered").collect()) == Counter(feed.ids)
+    warm.session.streams.resetTerminated()

@@ -229,3 +229,20 @@ def test_a_cause_that_its_wrapper_tells_word_for_word_is_told_once() -> None:
         "hadoop.FSError: java.io.IOException: No space left on device"
     )
     assert chain_of(JavaException("outer", full)) == "outer\nCaused by: java.io.IOException: No space left on device"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("piece", ["1000000:0,", "--secret", "password", "://a:", "x"])
+def test_a_message_of_a_megabyte_takes_no_time(piece: str) -> None:
+    """While passwords were looked for in 40 kB of it, no other thread of the driver ran for 8 s, and the time grew with the square."""
+    told = f"java.lang.RuntimeException: refused rows: {piece * 100_000}"
+    assert len(cause_first(f"terminated with exception: {told}")) <= 4000
+    assert cause_first(told).endswith("…")
+
+
+def test_a_password_where_a_long_message_is_cut_is_not_told() -> None:
+    for length in range(900, 1000):
+        told = cause_first(f"{'.' * length} https://me:hunter2@db {'-' * 5000}")
+        assert "hunter" not in told
+        assert len(told) <= 1000
+    assert "hunter" not in cause_first(f"{'.' * 2993}https://me:hunter2@db")
