@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,12 +46,12 @@ class LateStart:
     def __init__(self, internals: SparkInternals, captured: CapturedWriter, location: str | None) -> None:
         self._session = internals.cloned_session()
         self._present, self.internals = internals, SparkInternals(internals.session, self._session)
-        self._asked = self._started = captured
+        self._asked = captured
         self.captured = captured if location is None else internals.placed_at(captured, location)
         self._location, self._mark = location, uuid.uuid4().hex
 
-    def _give_session(self, query_id: str) -> bool:
-        """Let the query of this id, if it is the one of this start, run in the copy of the session that was made for it."""
+    def _give_session(self, asked: CapturedWriter, query_id: str) -> bool:
+        """Let the query of this id, if it is the one of this start, run in the copy of the session, with the sink that was asked for."""
         live = self.internals.live_of(query_id)
         if pins_threads(self.internals.context):
             found = live.local_property(_MARK) == self._mark
@@ -58,8 +59,8 @@ class LateStart:
             found = any(query.id == query_id for query in self.internals.started_like(self.captured, self._location))
         if found:
             live.session = self._session
-            if is_a_librarys(self.internals, self._asked):
-                give_own_options(self.internals, self._started, live)
+            if is_a_librarys(self.internals, asked):
+                give_own_options(self.internals, asked, live)
             self.internals.context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # what its batches start is not late
         return found
 
@@ -100,12 +101,11 @@ class LateStart:
                 f"the session's {DEFAULT_FOLDER} has changed since start(), and with PYSPARK_PIN_THREAD=false Spark would start the query "
                 "there: set its option checkpointLocation"
             )
-        application = self.captured.dataset.sparkSession()
-        placed = self.captured
+        application, asked, placed = self.captured.dataset.sparkSession(), self._asked, self.captured
         if placed.source.lower() != "memory":  # whose rows are a view of the application's session
             starting = self.internals.starting_session(self._session, application)
-            self._started, placed = (self.internals.of_session(writer, starting) for writer in (self._asked, self.captured))
-        with at_start(self.internals, application, self._give_session) as listener:
+            asked, placed = (self.internals.of_session(writer, starting) for writer in (asked, placed))
+        with at_start(self.internals, application, functools.partial(self._give_session, asked)) as listener:
             context.setLocalProperty(_MARK, self._mark)
             try:
                 with self._analysis_as_of_start():
