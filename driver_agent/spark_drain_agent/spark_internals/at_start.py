@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["StartListener", "at_start"]
 
 
+def _changes_nothing(_: str) -> bool:
+    return False
+
+
 class StartListener(StreamingQueryListener):
     """Called in a query's own thread as it starts: Spark waits for it before the query does anything.
 
@@ -31,6 +35,11 @@ class StartListener(StreamingQueryListener):
     def __init__(self, change: Callable[[str], bool]) -> None:
         self._change = change
         self.changed: list[str] = []
+
+    def let_go(self) -> None:
+        """Keep nothing any more: Python and the JVM each hold the other's half of a listener, for as long as the driver lives."""
+        self._change = _changes_nothing
+        self.__dict__.pop("_jlistenerobj", None)  # what PySpark's _jlistener has made
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # pyspark's name
         """Change the query, if it is the one."""
@@ -64,3 +73,4 @@ def at_start(internals: SparkInternals, session: Any, change: Callable[[str], bo
         yield listener
     finally:
         streams.removeListener(listener._jlistener)
+        listener.let_go()

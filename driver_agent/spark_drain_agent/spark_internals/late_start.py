@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.at_start import at_start
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
-from spark_drain_agent.spark_internals.reflection import companion, private_field
+from spark_drain_agent.spark_internals.reflection import companion, private_field, set_private_field
 from spark_drain_agent.spark_internals.session import DEFAULT_FOLDER, SparkInternals, is_stopped, pins_threads
 from spark_drain_agent.spark_internals.sink_options import give_own_options, is_a_librarys
 from spark_drain_agent.start_waits import raise_if_given_up
@@ -59,6 +59,8 @@ class LateStart:
             found = any(query.id == query_id for query in self.internals.started_like(self.captured, self._location))
         if found:
             live.session = self._session
+            if live.file_sink is not None:
+                set_private_field(live.file_sink, "sparkSession", self.captured.dataset.sparkSession())  # as it is at each batch
             if is_a_librarys(self.internals, asked):
                 give_own_options(self.internals, asked, live)
             self.internals.context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # what its batches start is not late

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
+from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.spark_internals import late_start, sink_options
+from spark_drain_agent.spark_internals.at_start import StartListener
 from spark_drain_agent.spark_internals.reflection import private_field
 
 from tests.agent.apps.sinks import read
 from tests.agent.driver.streams import in_thread, start
-from tests.agent.harness import Feed
+from tests.agent.harness import Feed, eventually
 from tests.agent.warm import Warm
 from tests.support.logging_sink import LoggingSource, logged_in
 
@@ -58,6 +61,31 @@ def test_a_sink_of_the_older_kind_is_made_in_the_session_of_the_start(warm: Warm
     written = [row["id"] for row in warm.session.read.json(str(tmp_path / "out/bounded")).collect()]
     assert Counter(written) == Counter(feed.ids)
     warm.session.streams.resetTerminated()
+
+
+def test_a_file_sink_goes_by_the_confs_that_the_application_has_at_each_batch(warm: Warm, tmp_path: Path) -> None:
+    """As Spark's own does, whatever it was made by; and nothing is left of the start (each kept its plan in the JVM, and a thread)."""
+    feed = Feed(tmp_path / "input")
+    feed.add()
+    start(warm.session, tmp_path, "looped").processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        rows = read(warm.session, tmp_path).select("id").writeStream.format("json").option("path", str(tmp_path / "out/bounded"))
+        query = rows.option("checkpointLocation", str(tmp_path / "checkpoints/bounded")).trigger(availableNow=True).start()
+    in_thread(query.awaitTermination)
+    assert isinstance(query, HeldBoundedQuery)
+    assert query._query is not None
+    sink = warm.agent.internals.live(query._query).file_sink
+    assert private_field(sink, "sparkSession") == warm.session._jsparkSession
+    warm.session.streams.resetTerminated()
+    del query, sink, asked
+
+    def left() -> list[StartListener]:
+        warm.session._jvm.java.lang.System.gc()  # type: ignore[union-attr]
+        gc.collect()
+        return [item for item in gc.get_objects() if isinstance(item, StartListener)]
+
+    eventually(lambda: not left(), "what a start needs to be forgotten")
 
 
 def test_a_sink_is_looked_up_by_the_confs_of_the_start(warm: Warm, tmp_path: Path) -> None:
