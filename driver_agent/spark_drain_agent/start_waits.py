@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from spark_drain_agent.clock import monotonic
 
-__all__ = ["StartGivenUpError", "given_up_when", "pause", "raise_if_given_up"]
+__all__ = ["StartGivenUpError", "begin_launch", "given_up_when", "pause"]
 
 _LOOK_SECONDS = 0.5
 _thread = threading.local()
@@ -20,26 +20,35 @@ class StartGivenUpError(BaseException):
 
 
 @contextmanager
-def given_up_when(told: Callable[[], bool]) -> Iterator[None]:
-    """Let a start of this thread within this block be given up as soon as something is so, here or in a block around it."""
-    around = getattr(_thread, "told", None)
+def given_up_when(told: Callable[[], bool], *, launches: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Let the pauses of this thread within this block end as soon as something is so, here or in a block around it.
+
+    Parameters
+    ----------
+    told
+        Returns whether it is so.
+    launches
+        Called at the last moment before Spark is asked to start the query; returns False where it is not to be.
+    """
+    around, before = getattr(_thread, "told", None), getattr(_thread, "launches", None)
     _thread.told = told if around is None else lambda: around() or told()
+    _thread.launches = launches or before
     try:
         yield
     finally:
-        _thread.told = around
+        _thread.told, _thread.launches = around, before
 
 
-def raise_if_given_up() -> None:
-    """Do nothing, unless the calling thread is in a start that is given up.
+def begin_launch() -> None:
+    """Go on to the launch of a start that may be given up until then.
 
     Raises
     ------
     StartGivenUpError
-        It is.
+        The calling thread is in a start that is given up.
     """
-    told = getattr(_thread, "told", None)
-    if told is not None and told():
+    launches = getattr(_thread, "launches", None)
+    if launches is not None and not launches():
         raise StartGivenUpError
 
 
@@ -57,4 +66,5 @@ def pause(seconds: float) -> None:
         if left <= 0:
             return
         time.sleep(left if told is None else min(left, _LOOK_SECONDS))  # also before the first look: a loop may start it again at once
-        raise_if_given_up()
+        if told is not None and told():
+            raise StartGivenUpError

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_store import Channel, DrainReport, DrainState, Snapshot, StoreError, reasons
@@ -216,9 +217,10 @@ class Agent:
             except StartGivenUpError:
                 return self.held.stand_ins.give_up(tracked)
             if not waits:
-                with marked(internals.context, marks_of_start(tracked.generation())):
+                way = self.held.stand_ins.giving_way(tracked) if start_later is None else nullcontext()
+                with way, marked(internals.context, marks_of_start(tracked.generation())):
                     query = self._start(tracked, start_now, QueryStart.of(tracked) if unasked else None)
-                self.held.stand_ins.forget_after_start(tracked, late=start_later is not None)
+                self.held.stand_ins.forget_after_start(tracked)
                 return query
         tracked.keep_session()
         drain = self._drain

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -20,6 +21,9 @@ from spark_drain_agent.start_waits import given_up_when
 __all__ = ["HeldBoundedQuery"]
 
 _LOOK_SECONDS = 0.5
+_LONGEST_START_SECONDS = 60.0
+_PATIENCE_SECONDS = 10.0
+"""How long a start waits for the end of another one's."""
 
 
 class HeldBoundedQuery(HeldQuery):
@@ -48,6 +52,8 @@ class HeldBoundedQuery(HeldQuery):
         super().__init__(name, gate, over, query_id, failure)
         self._begin = begin
         self._starting, self._begun = threading.Lock(), threading.Event()
+        self._turn = threading.Condition()
+        self._launched, self._rivals = False, 0
         self._error: BaseException | None = None
         self._query: StreamingQuery | None = None
 
@@ -84,7 +90,7 @@ class HeldBoundedQuery(HeldQuery):
         if self._is_given_up or not self._starting.acquire(blocking=False):
             return
         try:
-            with given_up_when(lambda: self._stopped):
+            with given_up_when(lambda: self._stopped, launches=self._launches):
                 self._query = self._begin()
             if self._stopped:
                 self._query.stop()
@@ -94,6 +100,40 @@ class HeldBoundedQuery(HeldQuery):
                 LOG.warning("the start of query %r, which a drain had put off, has failed: %s", self._name or self._id, in_words(error))
         finally:
             self._begun.set()
+
+    def _launches(self) -> bool:
+        """Return whether Spark is to be asked to start it, once no start of the application in its place is under way.
+
+        One that takes long may be waiting for this query's end, in a listener.
+        """
+        with self._turn:
+            if not self._turn.wait_for(lambda: self._stopped or self._rivals == 0, _LONGEST_START_SECONDS):
+                self.withdraw()
+            self._launched = not self._stopped
+            return self._launched
+
+    @contextmanager
+    def giving_way(self) -> Iterator[None]:
+        """Let a start of the application in its place come first, or second where Spark is starting this one; one of them is to run."""
+        with self._turn:
+            self._rivals += 1
+            launched = self._launched
+        if launched and not in_callback():
+            self._begun.wait(_PATIENCE_SECONDS)
+        try:
+            yield
+            if not launched:
+                self.withdraw()  # Spark would stop the other one
+        finally:
+            with self._turn:
+                self._rivals -= 1
+                self._turn.notify_all()
+
+    def withdraw(self) -> None:
+        """Take note that it is not to be started, without waiting for a start that is under way."""
+        with self._turn:
+            super().withdraw()
+            self._turn.notify_all()
 
     @property
     def id(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -119,6 +120,11 @@ class HeldQuery(StreamingQuery):
     def has_failed(self) -> bool:
         """Whether its start has failed."""
         return False
+
+    @contextmanager
+    def giving_way(self) -> Iterator[None]:
+        """Nothing: no other start is in its way."""
+        yield
 
     def start_if_due(self) -> None:
         """Nothing: the application starts it again."""

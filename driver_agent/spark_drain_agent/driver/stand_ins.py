@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Protocol
 
@@ -157,11 +157,20 @@ class StandIns:
                     found.update(query.id for query in tracked.internals.started_like(tracked.captured, tracked.location))
         return found
 
-    def forget_after_start(self, started: TrackedQuery, *, late: bool) -> None:
-        """Take note that the application starts queries again, and which one it has started, or the agent in a ``late`` start."""
+    @contextmanager
+    def giving_way(self, to: TrackedQuery) -> Iterator[None]:
+        """Let those that are in the place of a query which the application starts itself be started only where it is not."""
+        with ExitStack() as ways:
+            for tracked, held in self._unstarted():
+                if held.is_pending and _takes_the_place_of(to, tracked):
+                    ways.enter_context(held.giving_way())
+            yield
+
+    def forget_after_start(self, started: TrackedQuery) -> None:
+        """Take note that the application starts queries again, and which one it has started."""
         in_its_place = [held for tracked, held in self._unstarted() if _takes_the_place_of(started, tracked)]
         for held in in_its_place:
-            if held.is_due or (held.is_pending and not late):
+            if held.is_due:
                 held.withdraw()  # it is not to be started once more, which would stop this one
         with self._lock:
             kept = [held for _, held in self._known.values() if held.waits or held.is_pending or held.has_failed]

@@ -16,7 +16,7 @@ from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
 from spark_drain_agent.spark_internals.reflection import companion, private_field, set_private_field
 from spark_drain_agent.spark_internals.session import DEFAULT_FOLDER, SparkInternals, is_stopped, pins_threads
 from spark_drain_agent.spark_internals.sink_options import give_own_options, is_a_librarys
-from spark_drain_agent.start_waits import raise_if_given_up
+from spark_drain_agent.start_waits import begin_launch
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -111,7 +111,7 @@ class LateStart:
             context.setLocalProperty(_MARK, self._mark)
             try:
                 with self._analysis_as_of_start():
-                    raise_if_given_up()  # at the last moment: Spark would stop a query that runs on its checkpoint
+                    begin_launch()  # at the last moment: Spark would stop a query that runs on its checkpoint
                     launched = self.internals.launch(placed)
             finally:
                 context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # PySpark removes a property by None

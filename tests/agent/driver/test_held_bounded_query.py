@@ -15,7 +15,7 @@ from spark_drain_agent.drain.ended import GivenUp
 from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
-from spark_drain_agent.start_waits import given_up_when, pause
+from spark_drain_agent.start_waits import begin_launch, given_up_when, pause
 
 from tests.agent.driver.streams import TurningGate, running
 
@@ -241,3 +241,56 @@ def test_nobody_takes_it_for_done_in_the_moment_in_which_the_drain_lets_go(asked
     query = held(TurningGate({reading: Phase.OPEN, reading + 1: Phase.HELD if anew else Phase.OPEN}), running)
     for _ in range(6):
         assert ask(query) is answer
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_it_gives_way_to_a_start_of_the_application_in_its_place(gate: Gate, started: bool) -> None:
+    """Seen: it was launched behind the other one, which Spark stopped then, and was stopped itself; none of the two read."""
+    launches: list[str] = []
+
+    def begin() -> StreamingQuery:
+        begin_launch()
+        launches.append("late")
+        return begun()
+
+    query = held(gate, begin)
+    gate.turn(Phase.OPEN)
+    late = threading.Thread(target=query.start_if_due)
+    try:
+        with query.giving_way():
+            late.start()
+            late.join(0.5)
+            assert query.isActive
+            assert not launches
+            if not started:
+                raise ValueError("no such folder")
+    except ValueError:
+        pass
+    late.join(10)
+    assert launches == ([] if started else ["late"])
+    assert (query.isActive, query.exception(), query.awaitTermination(1)) == (False, None, True)
+    assert query.is_started is not started
+
+
+def test_a_start_of_the_application_comes_behind_a_launch_under_way(gate: Gate) -> None:
+    events: list[str] = []
+    launching, go_on = threading.Event(), threading.Event()
+
+    def begin() -> StreamingQuery:
+        begin_launch()
+        launching.set()
+        go_on.wait(10)
+        events.append("late")
+        return begun()
+
+    query = held(gate, begin)
+    gate.turn(Phase.OPEN)
+    late = threading.Thread(target=query.start_if_due)
+    late.start()
+    assert launching.wait(10)
+    threading.Timer(0.5, go_on.set).start()
+    with query.giving_way():
+        events.append("own")
+    late.join(10)
+    assert events == ["late", "own"]
+    assert query.is_started

@@ -304,7 +304,7 @@ def test_a_start_takes_the_place_of_one_of_its_name_that_was_put_off_in_its_sess
     (tracked, _), *_ = agent.held.stand_ins._unstarted()
     monkeypatch.setattr(tracked, "belongs_to", lambda _: same_session)
     started = SimpleNamespace(captured=tracked.captured, location="/there", internals=tracked.internals)
-    agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started), late=False)
+    agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started))
     assert query.is_pending is not same_session
 
 
@@ -343,7 +343,7 @@ def test_a_start_that_has_failed_is_told_of_until_the_query_is_started_again(
     query.start_if_due()
     captured = tracked.captured if same else SimpleNamespace(query_name="payments")
     started = SimpleNamespace(captured=captured, location="/there", internals=tracked.internals)
-    agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started), late=False)
+    agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started))
     streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: True, active=list))
     if same:
         in_thread(streams.awaitAnyTermination, 5)
