@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from spark_drain_agent.signal_handlers import may_be_raised_by_handler
-from spark_drain_agent.spark_internals.redaction import redacted
+from spark_drain_agent.spark_internals.redaction import redacted_start
 
 __all__ = [
     "JavaError",
@@ -31,7 +31,6 @@ connections."""
 
 _DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
 _LONGEST_CAUSE = 4000
-_LONGEST_SECRET = 2000
 _IN_FULL, _LEAST_SHOWN = "; in full: ", 20
 _LONGEST_CHAIN = 20
 """Causes that are looked at; a chain may be a circle."""
@@ -42,7 +41,7 @@ _CALLED = re.compile(r"py4j\.protocol\.Py4JJavaError: An error occurred while ca
 """What py4j says before an exception of Java's."""
 _FRAME = re.compile(r'^\s+File "(?P<file>.+?)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 _END = re.compile(
-    r"\n\s*(?:SQLSTATE: |at [\w.$]+\(|\.\.\. \d+ more|Driver stacktrace:|JVM stacktrace:|Caused by: |=== Streaming Query ===|"
+    r"\n[ \t\r]*(?:SQLSTATE: |at [\w.$]+\(|\.\.\. \d+ more|Driver stacktrace:|JVM stacktrace:|Caused by: |=== Streaming Query ===|"
     r"The above exception was|During handling of the above|Traceback \(most recent call last\):)"
 )
 _SPARK = re.compile(
@@ -113,19 +112,11 @@ def cause_first(text: str, limit: int = 1000) -> str:
     text = text.strip()
     cause = _python_cause(text) or _java_cause(text)
     if not cause or cause == text:
-        return _shown(text, limit)
-    cause = _shown(cause, _LONGEST_CAUSE)
+        return redacted_start(text, limit)
+    cause = redacted_start(cause, _LONGEST_CAUSE)
     room = limit - len(cause) - len(_IN_FULL)
-    whole = _shown(text, max(room, 1))
+    whole = redacted_start(text, max(room, 1))
     return f"{cause}{_IN_FULL}{whole}" if room > _LEAST_SHOWN or (room > 0 and not whole.endswith("…")) else cause
-
-
-def _shown(text: str, limit: int) -> str:
-    """Return a text without passwords, or the beginning of a longer one, which may have megabytes: looking for passwords takes time."""
-    begun = redacted(text[: limit + _LONGEST_SECRET])
-    if len(text) > limit + _LONGEST_SECRET:
-        begun = f"{begun[:-_LONGEST_SECRET]}…"  # where a password may be cut
-    return begun if len(begun) <= limit else f"{begun[: max(limit, 1) - 1]}…"
 
 
 def _python_cause(text: str) -> str:

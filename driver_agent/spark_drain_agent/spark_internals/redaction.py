@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["redacted", "redacted_folder", "redacted_place"]
+__all__ = ["redacted", "redacted_folder", "redacted_place", "redacted_start"]
 
 _REDACTED = "*********(redacted)"
+_LONGEST_SECRET = 2000
 _OF_AN_AUTHORITY = re.compile(r"(://[^/\s:@]*:|://[^/\s:@]+@[^/\s:]+:(?!\d{1,5}\b))[^/\s]+(?=@)")
 _SECRETS = (
     re.compile(
         r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])(?:token|sig)\b"""
         r"""|(?:auth|access|sas|session|security|bearer)[-_. ]?token)"""
         r"""[\w.-]{0,200}(?:\\{0,8}["']?\s*(?:[=:]{1,3}>?|->)\s*|["'],\s*(?=["'])))"""
-        r"""(?:\\{1,8}["'](?:(?!\\{1,8}["']).){0,2000}\\{1,8}["']"""
-        r"""|(?:[A-Za-z_]\w{0,30}\(|b)?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.|'')*')|\{[^}]*\}"""
+        r"""(?:\\{1,8}["'](?:(?!\\{1,8}["']).)*(?:\\{1,8}["']|\Z)"""
+        r"""|(?:[A-Za-z_]\w{0,30}\(|b)?(?:"(?:[^"\\]|\\.)*(?:"|\Z)|'(?:[^'\\]|\\.|'')*(?:'|\Z))|\{[^}]*\}"""
         r"""|(?:[^\s"',;&)]|[,&](?![\s,;&)]|[\w.-]+\s*[=:]|$)|[)"'](?![\s,;&)\]}.:]|$))+)"""
     ),
     re.compile(r"""(?i)(--[\w-]{0,60}(?:password|secret|token)\s+)[^\s"',;&)=]+"""),
@@ -32,6 +33,16 @@ _ADDRESS = re.compile(r"[\w.+:-]*/[^?;&,\s]*")
 def redacted(text: str) -> str:
     """Return a text without the passwords in it: messages go where more people read than in a driver's log."""
     return _without(_SECRETS, text)
+
+
+def redacted_start(text: str, limit: int) -> str:
+    """Return the beginning of a text, so many characters, without passwords; looking through all of a long one would take time."""
+    begun = redacted(text[: limit + _LONGEST_SECRET])
+    if len(text) > limit + _LONGEST_SECRET:
+        if not begun.endswith(_REDACTED):  # it may end in a password, without what tells that it is one
+            begun = begun[: max(begun.rfind(" "), len(begun) - _LONGEST_SECRET, 0)]
+        begun += "…"
+    return begun if len(begun) <= limit else f"{begun[: max(limit, 1) - 1]}…"
 
 
 def redacted_folder(path: str) -> str:

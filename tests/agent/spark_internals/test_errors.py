@@ -232,12 +232,12 @@ def test_a_cause_that_its_wrapper_tells_word_for_word_is_told_once() -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("piece", ["1000000:0,", "--secret", "password", "://a:", "x"])
+@pytest.mark.parametrize("piece", ["1000000:0,", "--secret", "password", "password='", "://a:", "x", "\n"])
 def test_a_message_of_a_megabyte_takes_no_time(piece: str) -> None:
     """While passwords were looked for in 40 kB of it, no other thread of the driver ran for 8 s, and the time grew with the square."""
     told = f"java.lang.RuntimeException: refused rows: {piece * 100_000}"
     assert len(cause_first(f"terminated with exception: {told}")) <= 4000
-    assert cause_first(told).endswith("…")
+    assert cause_first(f"{told}.").endswith("…")
 
 
 def test_a_password_where_a_long_message_is_cut_is_not_told() -> None:
@@ -246,3 +246,7 @@ def test_a_password_where_a_long_message_is_cut_is_not_told() -> None:
         assert "hunter" not in told
         assert len(told) <= 1000
     assert "hunter" not in cause_first(f"{'.' * 2993}https://me:hunter2@db")
+    key = f"private secret='{'hunter2 ' * 400}', b"
+    for told in (cause_first(f"{key}{'-' * 5000}"), cause_first(f"{'.' * 500} {key}"), cause_first(key)):
+        assert "hunter" not in told
+        assert "secret=*********(redacted)" in told
