@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import DataFrame
 from spark_drain_agent import is_drain_pane
+from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.driver.streams import writer
@@ -62,6 +64,16 @@ def test_a_run_of_a_known_query_is_refused_by_name(warm: Warm, tmp_path: Path) -
         assert "has not seen the start of queries again:" in refused["message"]
     finally:
         unseen.stop()
+
+
+def test_one_that_spark_has_refused_to_start_is_none(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two starts on one checkpoint at once (CONCURRENT_QUERY) it stays among those that run, and nobody can stop it."""
+    never, listed = warm.session._jvm.java.lang.Thread(), SparkInternals._executions  # type: ignore[union-attr]
+    refused = SimpleNamespace(runId=lambda: "run", name=lambda: "never", id=lambda: "id", queryExecutionThread=lambda: never)
+    monkeypatch.setattr(SparkInternals, "_executions", lambda self: [*listed(self), refused])
+    Feed(tmp_path / "input").add()
+    writer(warm.session, tmp_path, "beside").start().processAllAvailable()
+    warm.drain()
 
 
 def test_no_drain_is_over_while_one_runs_that_came_after_the_decision(warm: Warm, tmp_path: Path) -> None:
