@@ -459,18 +459,18 @@ class SparkInternals:
     # -- running queries -----------------------------------------------------------------------------------------------------------
 
     def active_queries(self) -> dict[str, str]:
-        """Return names, or else ids, by run id of the queries that run in any session of the application.
-
-        One that Spark has refused to start beside another one of its checkpoint (CONCURRENT_QUERY) stays among them, and does not run.
-        """
-        begun = [found for found in self._executions() if str(found.queryExecutionThread().getState().toString()) != "NEW"]
-        return {str(execution.runId()): str(execution.name() or execution.id()) for execution in begun}
+        """Return names, or else ids, by run id of the queries that run in any session of the application."""
+        return {str(execution.runId()): str(execution.name() or execution.id()) for execution in self._executions()}
 
     def live_of(self, query_id: str) -> LiveQuery:
         """Return the execution of the query of an id that starts or runs in any session of the application."""
         return LiveQuery(self, self._running().get(self.jvm.java.util.UUID.fromString(query_id)))
 
     def _executions(self) -> list[Any]:
+        """Return those that have begun: one that Spark has refused to start beside another one (CONCURRENT_QUERY) stays in its list."""
+        return [found for found in self._listed() if str(found.queryExecutionThread().getState().toString()) != "NEW"]
+
+    def _listed(self) -> list[Any]:
         return elements(self.jvm.java.util.Collections.list(self._running().elements()))
 
     def _running(self) -> Any:

@@ -68,9 +68,9 @@ def test_a_run_of_a_known_query_is_refused_by_name(warm: Warm, tmp_path: Path) -
 
 def test_one_that_spark_has_refused_to_start_is_none(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two starts on one checkpoint at once (CONCURRENT_QUERY) it stays among those that run, and nobody can stop it."""
-    never, listed = warm.session._jvm.java.lang.Thread(), SparkInternals._executions  # type: ignore[union-attr]
+    never, listed = warm.session._jvm.java.lang.Thread(), SparkInternals._listed  # type: ignore[union-attr]
     refused = SimpleNamespace(runId=lambda: "run", name=lambda: "never", id=lambda: "id", queryExecutionThread=lambda: never)
-    monkeypatch.setattr(SparkInternals, "_executions", lambda self: [*listed(self), refused])
+    monkeypatch.setattr(SparkInternals, "_listed", lambda self: [*listed(self), refused])
     Feed(tmp_path / "input").add()
     writer(warm.session, tmp_path, "beside").start().processAllAvailable()
     warm.drain()
