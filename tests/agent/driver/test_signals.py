@@ -33,7 +33,9 @@ class ToldError(Exception):
 
 
 @pytest.fixture
-def restored() -> Iterator[None]:
+def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leave handlers as they are, and no signal noted, where an agent is attached in this process."""
+    monkeypatch.setattr(signals, "_arrived", {})
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
     yield
     for number, handler in before.items():
