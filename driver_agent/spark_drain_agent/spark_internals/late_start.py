@@ -59,8 +59,8 @@ class LateStart:
             found = any(query.id == query_id for query in self.internals.started_like(self.captured, self._location))
         if found:
             live.session = self._session
-            if live.file_sink is not None:
-                set_private_field(live.file_sink, "sparkSession", self.captured.dataset.sparkSession())  # as it is at each batch
+            if (file_sink := live.file_sink) is not None:
+                set_private_field(file_sink, "sparkSession", self.captured.dataset.sparkSession())  # as it is at each batch
             if is_a_librarys(self.internals, asked):
                 give_own_options(self.internals, asked, live)
             self.internals.context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # what its batches start is not late

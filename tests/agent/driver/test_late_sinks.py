@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.spark_internals import late_start, sink_options
 from spark_drain_agent.spark_internals.at_start import StartListener
@@ -19,6 +20,12 @@ from tests.agent.driver.streams import in_thread, start
 from tests.agent.harness import Feed, eventually
 from tests.agent.warm import Warm
 from tests.support.logging_sink import LoggingSource, logged_in
+
+
+def files(warm: Warm, base: Path) -> StreamingQuery:
+    """Start a bounded query that writes files of JSON to ``out/bounded``."""
+    rows = read(warm.session, base).select("id").writeStream.format("json").option("path", str(base / "out/bounded"))
+    return rows.option("checkpointLocation", str(base / "checkpoints/bounded")).trigger(availableNow=True).start()
 
 
 def test_a_sink_has_the_options_of_the_application_in_a_late_start(warm: Warm, tmp_path: Path) -> None:
@@ -52,8 +59,7 @@ def test_a_sink_of_the_older_kind_is_made_in_the_session_of_the_start(warm: Warm
     with warm.requested(afterDrain="Keep") as asked:
         warm.drains.reaches(asked, "Drained")
         conf.set("my.mark", "early")
-        rows = read(warm.session, tmp_path).select("id").writeStream.format("json").option("path", str(tmp_path / "out/bounded"))
-        query = rows.option("checkpointLocation", str(tmp_path / "checkpoints/bounded")).trigger(availableNow=True).start()
+        query = files(warm, tmp_path)
         conf.set("my.mark", "late")
     in_thread(query.awaitTermination)
     conf.unset("my.mark")
@@ -70,8 +76,7 @@ def test_a_file_sink_goes_by_the_confs_that_the_application_has_at_each_batch(wa
     start(warm.session, tmp_path, "looped").processAllAvailable()
     with warm.requested(afterDrain="Keep") as asked:
         warm.drains.reaches(asked, "Drained")
-        rows = read(warm.session, tmp_path).select("id").writeStream.format("json").option("path", str(tmp_path / "out/bounded"))
-        query = rows.option("checkpointLocation", str(tmp_path / "checkpoints/bounded")).trigger(availableNow=True).start()
+        query = files(warm, tmp_path)
     in_thread(query.awaitTermination)
     assert isinstance(query, HeldBoundedQuery)
     assert query._query is not None
