@@ -16,7 +16,7 @@ from spark_drain_agent.driver.held_query import HeldQuery
 from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import in_words
-from spark_drain_agent.start_waits import given_up_when
+from spark_drain_agent.start_waits import StartGivenUpError, given_up_when
 
 __all__ = ["HeldBoundedQuery"]
 
@@ -94,12 +94,19 @@ class HeldBoundedQuery(HeldQuery):
                 self._query = self._begin()
             if self._stopped:
                 self._query.stop()
+        except StartGivenUpError:
+            self._fail(self._in_its_place())
         except BaseException as error:
-            self._error = None if self._stopped else error
-            if self._error is not None:  # a program that does not await the query is told of it by its log alone
-                LOG.warning("the start of query %r, which a drain had put off, has failed: %s", self._name or self._id, in_words(error))
+            self._fail(error)
         finally:
             self._begun.set()
+
+    def _fail(self, error: BaseException) -> None:
+        if self._stopped:
+            return
+        self._error = error
+        # a program that does not await the query is told of it by its log alone
+        LOG.warning("the start of query %r, which a drain had put off, has failed: %s", self._name or self._id, in_words(error))
 
     def _launches(self) -> bool:
         """Return whether Spark is to be asked to start it, once no start of the application in its place is under way.
@@ -107,9 +114,8 @@ class HeldBoundedQuery(HeldQuery):
         One that takes long may be waiting for this query's end, in a listener.
         """
         with self._turn:
-            if not self._turn.wait_for(lambda: self._stopped or self._rivals == 0, _LONGEST_START_SECONDS):
-                self.withdraw()
-            self._launched = not self._stopped
+            its_turn = self._turn.wait_for(lambda: self._stopped or self._rivals == 0, _LONGEST_START_SECONDS)
+            self._launched = its_turn and not self._stopped
             return self._launched
 
     @contextmanager
@@ -197,9 +203,13 @@ class HeldBoundedQuery(HeldQuery):
         return self._gate.phase is Phase.HELD and self._over(stopped)
 
     def _unread(self) -> StreamingQueryException:
-        return StreamingQueryException(
-            f"query {self._name or self._id!r} was not started, and has read nothing: the program ends in a drain"
-        )
+        return self._not_started("the program ends in a drain")
+
+    def _in_its_place(self) -> StreamingQueryException:
+        return self._not_started(f"the application starts it itself, which takes longer than {_LONGEST_START_SECONDS:g} s")
+
+    def _not_started(self, why: str) -> StreamingQueryException:
+        return StreamingQueryException(f"query {self._name or self._id!r} was not started, and has read nothing: {why}")
 
     def exception(self) -> StreamingQueryException | None:
         """Return what the query has failed with, or has kept it from being started; None until it is started."""

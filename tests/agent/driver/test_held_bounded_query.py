@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 import pytest
@@ -270,6 +271,27 @@ def test_it_gives_way_to_a_start_of_the_application_in_its_place(gate: Gate, sta
     assert launches == ([] if started else ["late"])
     assert (query.isActive, query.exception(), query.awaitTermination(1)) == (False, None, True)
     assert query.is_started is not started
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_start_of_the_application_that_takes_too_long_is_told_of(gate: Gate, monkeypatch: pytest.MonkeyPatch, started: bool) -> None:
+    """Seen: the wait for it returned as if all had been read, a few seconds before that start failed."""
+    monkeypatch.setattr("spark_drain_agent.driver.held_bounded_query._LONGEST_START_SECONDS", 0.1)
+
+    def begin() -> StreamingQuery:
+        begin_launch()
+        return begun()
+
+    query = held(gate, begin)
+    gate.turn(Phase.OPEN)
+    with suppress(ValueError), query.giving_way():
+        query.start_if_due()
+        with pytest.raises(StreamingQueryException, match=r"'orders' was not started, and has read nothing: .* takes longer than"):
+            query.awaitTermination()
+        if not started:
+            raise ValueError("no such folder")
+    assert not query.isActive
+    assert "was not started" in str(query.exception())
 
 
 def test_a_start_of_the_application_comes_behind_a_launch_under_way(gate: Gate) -> None:
