@@ -12,14 +12,20 @@ _LONGEST_SECRET = 2000
 _OF_AN_AUTHORITY = re.compile(r"(://[^/\s:@]*:|://[^/\s:@]+@[^/\s:]+:(?!\d{1,5}\b))[^/\s]+(?=@)")
 _SECRETS = (
     re.compile(
-        r"""(?i)((?:password|passwd|\bpwd|secret|(?:access|account|encryption)[._-]?key|signature|(?<=[?&;])(?:token|sig)\b"""
-        r"""|(?:auth|access|sas|session|security|bearer)[-_. ]?token)"""
+        r"""(?i)((?:password|passwd|passphrase|(?<![a-z])pwd|secret|(?:access|account|encryption|api|private)[._-]?key|signature"""
+        r"""|(?<=[?&;])(?:token|sig)\b|\btoken(?==\S{16})|(?:auth|access|sas|session|security|bearer|api)[-_. ]?token)"""
         r"""[\w.-]{0,200}(?:\\{0,8}["']?\s*(?:[=:]{1,3}>?|->)\s*|["'],\s*(?=["'])))"""
         r"""(?:\\{1,8}["'](?:(?!\\{1,8}["']).)*(?:\\{1,8}["']|\Z)"""
         r"""|(?:[A-Za-z_]\w{0,30}\(|b)?(?:"(?:[^"\\]|\\.)*(?:"|\Z)|'(?:[^'\\]|\\.|'')*(?:'|\Z))|\{[^}]*\}"""
         r"""|(?:[^\s"',;&)]|[,&](?![\s,;&)]|[\w.-]+\s*[=:]|$)|[)"'](?![\s,;&)\]}.:]|$))+)"""
     ),
     re.compile(r"""(?i)(--[\w-]{0,60}(?:password|secret|token)\s+)[^\s"',;&)=]+"""),
+    re.compile(r"""(?i)(\bauthorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest)\s+|\bbearer\s+(?=[\w.~+/-]{16}))[^\s"',;]+"""),
+    re.compile(r"""(?i)(\bidentified\s+by\s+)(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^\s"';]+)"""),
+    re.compile(
+        r"""(?i)(<(?:[\w.:-]{0,60}(?:password|passphrase|secret)[\w.-]{0,20}"""
+        r"""|name>[^<]{0,100}(?:password|secret)[^<]{0,100}</name>\s*<value)>)[^<]+"""
+    ),
     _OF_AN_AUTHORITY,
     re.compile(r"""(://[^/\s:@]+:)(?!\d{1,5}(?:[/?#\s]|$)|\*)[^\s"'|]{1,300}(?=@)"""),
     re.compile(r"""(:thin:[^/\s@]{1,100}/)[^\s@]{1,100}(?=@)"""),
