@@ -9,6 +9,7 @@ from typing import Any
 
 from spark_drain_store.kube_client import MERGE_PATCH, ApiError, ApiUnavailableError, KubeClient, WatchStream, objects_path
 from spark_drain_store.protocol import ConflictError, EntryTooLargeError, MetadataStore, Snapshot, StoreError, StoreUnavailableError
+from spark_drain_store.reentrant_event import ReentrantEvent
 
 __all__ = ["MANAGED_BY", "ConfigMapStore", "open_config_maps"]
 
@@ -37,9 +38,9 @@ class ConfigMapStore:
         self._name = name
         self._collection = objects_path("v1", namespace, "configmaps")
         self._path = objects_path("v1", namespace, "configmaps", name)
-        self._closed = threading.Event()
+        self._closed = ReentrantEvent()
         self._streams: set[WatchStream] = set()
-        self._streams_lock = threading.Lock()
+        self._streams_lock = threading.RLock()  # a signal handler may close the store while its own thread does
         self._owners: list[dict[str, Any]] = []
 
     def read(self) -> Snapshot:

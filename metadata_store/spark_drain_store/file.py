@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import stat
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from spark_drain_store.protocol import MAX_TOTAL_BYTES, ConflictError, Snapshot, StoreError, StoreUnavailableError, check_size
+from spark_drain_store.reentrant_event import ReentrantEvent
 
 __all__ = ["FileStore"]
 
@@ -42,7 +42,7 @@ class FileStore:
     def __init__(self, folder: Path, holds: Callable[[str], bool] = bool) -> None:
         self._folder = folder
         self._holds = holds
-        self._closed = threading.Event()
+        self._closed = ReentrantEvent()
 
     @contextmanager
     def _locked(self, *, exclusive: bool) -> Iterator[None]:

@@ -174,7 +174,7 @@ class KubeClient:
         self._configuration = configuration
         self._api_client = ApiClient(configuration)
         self._pool = self._api_client.rest_client.pool_manager
-        self._token_lock = threading.Lock()
+        self._token_lock = threading.RLock()  # a signal handler may ask in the middle of a request of its own thread
         self.dated: Callable[[str, float, float], None] | None = None
         """Told the ``Date`` of each answer of the API server, and the monotonic seconds when it was asked for and when it was there."""
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from weakref import WeakValueDictionary
 
+from spark_drain_store.reentrant_event import ReentrantEvent
+
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.files import CheckpointFiles, CheckpointLeasedError, nothing
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
@@ -66,11 +68,11 @@ class Lease:
     def __init__(self, files: CheckpointFiles, internals: SparkInternals, seconds: float, before: _Found | None) -> None:
         self._files, self._internals, self._seconds = files, internals, seconds
         self._run_id = run_id = internals.application_id
-        self._written, self._released = threading.Event(), threading.Event()
+        self._written, self._released = ReentrantEvent(), ReentrantEvent()
         self._text = json.dumps({"run": run_id, "seconds": seconds, "lease": str(uuid.uuid4())})
         # As of before it is asked for: this process may stand still until it has the answer.
         self._renewed_at = monotonic()
-        self.over = threading.Event()
+        self.over = ReentrantEvent()
         """Set when this run does nothing more to the files."""
         self.lost = False
         """Whether another driver has taken the checkpoint over, because this process stood still for longer than its lease."""

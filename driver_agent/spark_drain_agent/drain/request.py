@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import datetime
 
 from spark_drain_store import DrainNotification, DrainOptions, DrainState, UnsupportedOptionError, WithdrawalAnswer, reasons
+from spark_drain_store.reentrant_event import ReentrantEvent
 
 from spark_drain_agent.clock import utc_now
 from spark_drain_agent.drain.ended import DrainEndedError, SparkStoppedError
@@ -28,10 +28,10 @@ class Request:
     def __init__(self, notification: DrainNotification, spark_stopped: Callable[[], bool]) -> None:
         self._notification = notification
         self._spark_stopped = spark_stopped
-        self.gone = threading.Event()
+        self.gone = ReentrantEvent()
         self.overtaken = False
         """Whether the application goes on with another SparkContext, whose drain it is now."""
-        self._over = threading.Event()
+        self._over = ReentrantEvent()
 
     @property
     def drain_id(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_store.reentrant_event import ReentrantEvent
 
 from spark_drain_agent.agent_thread import in_callback
 from spark_drain_agent.clock import monotonic
@@ -51,7 +52,7 @@ class HeldBoundedQuery(HeldQuery):
     ) -> None:
         super().__init__(name, gate, over, query_id, failure)
         self._begin = begin
-        self._starting, self._begun = threading.Lock(), threading.Event()
+        self._starting, self._begun = threading.Lock(), ReentrantEvent()
         self._turn = threading.Condition()
         self._launched, self._rivals = False, 0
         self._error: BaseException | None = None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from spark_drain_store import Channel, Snapshot, StoreError
+from spark_drain_store.reentrant_event import ReentrantEvent
 from spark_drain_store.topics import of_topic
 
 from spark_drain_agent.agent_thread import as_agent
@@ -36,7 +37,7 @@ class Watch:
         self._channel = channel
         self._requests = channel.requests.whole
         self._handlers = handlers
-        self._stopped = threading.Event()
+        self._stopped = ReentrantEvent()
         self._thread: threading.Thread | None = None
 
     @property

@@ -19,6 +19,7 @@ from spark_drain_agent.gate import Gate, Phase
 from spark_drain_agent.start_waits import begin_launch, given_up_when, pause
 
 from tests.agent.driver.streams import TurningGate, running
+from tests.support.interrupting import interrupted_at_each_line
 
 
 @pytest.fixture
@@ -292,6 +293,19 @@ def test_a_start_of_the_application_that_takes_too_long_is_told_of(gate: Gate, m
             raise ValueError("no such folder")
     assert not query.isActive
     assert "was not started" in str(query.exception())
+
+
+@pytest.mark.parametrize("handler", [HeldBoundedQuery.stop, lambda query: query.awaitTermination(0.01)], ids=["stop", "wait"])
+def test_a_signal_handler_may_come_at_any_moment_of_a_wait(handler: Callable[[HeldBoundedQuery], object]) -> None:
+    """Seen: SIGUSR1 every 0.5 ms, whose handler awaited what main awaited; a lock that main had was waited for, for ever."""
+
+    def calls() -> tuple[Callable[[], object], Callable[[], object]]:
+        gate = Gate()
+        query = held(gate, lambda: time.sleep(0.03) or begun())
+        threading.Thread(target=query.start_if_due).start()
+        return lambda: query.awaitTermination(0.02), lambda: handler(query)
+
+    assert interrupted_at_each_line(calls, files=("held_bounded_query.py", "threading.py", "reentrant_event.py")) > 20
 
 
 def test_a_start_of_the_application_comes_behind_a_launch_under_way(gate: Gate) -> None:
