@@ -374,6 +374,7 @@ class SparkInternals:
         return jwriter
 
     def _launch_at(self, captured: CapturedWriter, checkpoint: str, trigger: Any) -> StreamingQuery:
+        self._forget_refused(checkpoint)
         jwriter = self.java_writer(captured).option("checkpointLocation", checkpoint).trigger(trigger)
         own = captured.file_sink is not None or is_a_librarys(self, captured)
         query = self._with_own_sink(captured, jwriter, checkpoint) if own else self._launched(captured, jwriter)
@@ -468,7 +469,13 @@ class SparkInternals:
 
     def _executions(self) -> list[Any]:
         """Return those that have begun: one that Spark has refused to start beside another one (CONCURRENT_QUERY) stays in its list."""
-        return [found for found in self._listed() if str(found.queryExecutionThread().getState().toString()) != "NEW"]
+        return [found for found in self._listed() if _has_begun(found)]
+
+    def _forget_refused(self, checkpoint: str) -> None:
+        """Have Spark forget those that it has refused on a checkpoint folder, or on the one around it: it would refuse all after them."""
+        for found in self._listed():
+            if not _has_begun(found) and f"{self.qualified(checkpoint)}/".startswith(f"{self.qualified(found.resolvedCheckpointRoot())}/"):
+                self._running().remove(found.id(), found)
 
     def _listed(self) -> list[Any]:
         return elements(self.jvm.java.util.Collections.list(self._running().elements()))
@@ -550,6 +557,10 @@ class SparkInternals:
         listed = self.scala_context.statusStore().executorList(True)
         found = [listed.apply(index) for index in range(listed.size())]
         return [(str(item.id()), str(item.hostPort()).rsplit(":", 1)[0]) for item in found if str(item.id()) != "driver"]
+
+
+def _has_begun(execution: Any) -> bool:
+    return str(execution.queryExecutionThread().getState().toString()) != "NEW"
 
 
 def elements(java_list: Any) -> list[Any]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import is_drain_pane
 from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.apps.sinks import counted, read, to_files
-from tests.agent.driver.streams import writer
+from tests.agent.driver.streams import Started, writer
 from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -74,6 +76,42 @@ def test_one_that_spark_has_refused_to_start_is_none(warm: Warm, tmp_path: Path,
     Feed(tmp_path / "input").add()
     writer(warm.session, tmp_path, "beside").start().processAllAvailable()
     warm.drain()
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_one_that_spark_has_refused_to_start_keeps_none_from_its_flush(warm: Warm, tmp_path: Path, bounded: bool) -> None:
+    """Two starts while the run before is being stopped; seen: the flush on a work copy was refused as they are, in each try."""
+    slow, begun = threading.Event(), threading.Event()
+    to_sink = to_files(tmp_path / "out")
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        begun.set()
+        while slow.is_set():  # where the interrupt of stop() does not come
+            time.sleep(0.1)
+        to_sink(batch, batch_id)
+
+    def started() -> StreamingQuery:
+        made = counted(read(warm.session, tmp_path)).writeStream.option("checkpointLocation", str(tmp_path / "one")).foreachBatch(write)
+        return (made.trigger(availableNow=True) if bounded else made).start()
+
+    feed = Feed(tmp_path / "input")
+    feed.add(2)
+    slow.set()
+    first = started()
+    assert begun.wait(60)
+    starts = [Started(started) for _ in range(2)]
+    time.sleep(2)
+    slow.clear()
+    with pytest.raises(Exception, match="CONCURRENT_QUERY"):  # either of them
+        [start.result() for start in starts]
+    query = next(start.result() for start in starts if not start.failed)
+    assert not first.isActive
+    if bounded:
+        assert query.awaitTermination(60)
+    else:
+        query.processAllAvailable()
+    warm.drain()
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
 
 
 def test_no_drain_is_over_while_one_runs_that_came_after_the_decision(warm: Warm, tmp_path: Path) -> None:

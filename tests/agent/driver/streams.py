@@ -62,6 +62,11 @@ class Started:
         """Whether the call has returned or raised."""
         return not self._thread.is_alive()
 
+    @property
+    def failed(self) -> bool:
+        """Whether the call has raised."""
+        return bool(self._error)
+
     def result(self, seconds: float = _SECONDS) -> Any:
         """Return what the call returned, or raise what it raised; fails when it does neither."""
         self._thread.join(seconds)
