@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 from spark_drain_store.reentrant_event import ReentrantEvent
 
 from tests.support.interrupting import interrupted_at_each_line
 
-_USES = {
+_USES: dict[str, Callable[[ReentrantEvent], object]] = {
     "is set": lambda event: event.is_set(),
     "waits": lambda event: event.wait(0.001),
     "sets": lambda event: event.set(),
@@ -19,7 +20,7 @@ _USES = {
 @pytest.mark.parametrize("handler", _USES)
 @pytest.mark.parametrize("use", ["waits", "sets"])
 def test_a_handler_uses_it_at_any_moment(use: str, handler: str) -> None:
-    def calls() -> tuple[object, object]:
+    def calls() -> tuple[Callable[[], object], Callable[[], object]]:
         event = ReentrantEvent()
         return lambda: _USES[use](event), lambda: _USES[handler](event)
 

@@ -28,7 +28,7 @@ from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.durations import LEASE
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words, is_denied
+from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words, is_denied, leaves_call_open
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.start_waits import pause
 
@@ -139,6 +139,19 @@ class Lease:
     def spark_stopped(self) -> bool:
         """Whether the application has stopped the SparkContext of the run that acquired it."""
         return self._internals.stop_returned
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self.release_after(error)
+
+    def release_after(self, error: BaseException | None) -> None:
+        """Release it, but where the thread may be in the middle of a call into the JVM: then it becomes void after a while."""
+        if error is not None and leaves_call_open(error):
+            self.fall_silent()
+        else:
+            self.release()
 
     def fall_silent(self) -> None:
         """Leave the files to whoever has them now."""

@@ -48,8 +48,8 @@ def end_interrupted_drain(tracked: TrackedQuery, forget_flush: Callable[[], None
     RecoveryNeedsPreviousVersionError
         A flush batch is pending that another version of the application had planned.
     """
-    files, mine = tracked.checkpoint_files(), _leased(tracked)
-    try:
+    files = tracked.checkpoint_files()
+    with _leased(tracked):
         journal = read_journal(files)  # who had the lease before may have ended it
         if journal is None or journal.over:
             return None
@@ -66,8 +66,6 @@ def end_interrupted_drain(tracked: TrackedQuery, forget_flush: Callable[[], None
             complete(files, journal, application(tracked, journal))
             forget_flush()
         return DrainState.DRAINED
-    finally:
-        mine.release()
 
 
 def report_ended(channel: Channel, drain_id: str, location: str, state: DrainState) -> None:

@@ -93,8 +93,8 @@ def prepare_first_start(tracked: TrackedQuery, journal: Journal, running: Callab
         threading.Thread(
             target=_keep_until_committed, args=(lease, tracked, files, journal, running), name="spark-drain-first-batch", daemon=True
         ).start()
-    except BaseException:
-        lease.release()
+    except BaseException as error:
+        lease.release_after(error)
         raise
 
 

@@ -65,9 +65,11 @@ class QueryRegistry:
         still_starting
             Whether Spark may not be done with the start: something else, such as a signal handler, has raised the exception.
         """
-        if not self._found(tracked) and still_starting:
+        if still_starting:  # it is looked for later: this thread may be in the middle of a call into the JVM
             with self._lock:
                 self._expected = [*self._expected, tracked][-_MOST_EXPECTED:]
+        else:
+            self._found(tracked)
 
     def _found(self, tracked: TrackedQuery) -> bool:
         """Look for the query among those that run; one that may be another start's as well is not taken."""

@@ -11,6 +11,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from spark_drain_agent.milestones import LOG
+from spark_drain_agent.spark_internals.calls import afterwards
 from spark_drain_agent.spark_internals.errors import in_words
 
 if TYPE_CHECKING:
@@ -69,8 +70,10 @@ def at_start(internals: SparkInternals, session: Any, change: Callable[[str], bo
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     listener, streams = StartListener(change), session.streams()
     streams.addListener(listener._jlistener)
-    try:
-        yield listener
-    finally:
+
+    def remove() -> None:
         streams.removeListener(listener._jlistener)
         listener.let_go()
+
+    with afterwards(remove):
+        yield listener

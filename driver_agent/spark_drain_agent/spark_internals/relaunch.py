@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from spark_drain_agent.spark_internals.calls import afterwards
 from spark_drain_agent.spark_internals.reflection import private_field
 
 __all__ = ["RETAINED", "active", "leave_state_unchecked", "prepare_relaunch", "share_catalogs"]
@@ -73,10 +74,6 @@ def active(sessions: Any, session: Any) -> Iterator[None]:
     """
     before = sessions.getActiveSession()
     sessions.setActiveSession(session)
-    try:
+    go_back = (lambda: sessions.setActiveSession(before.get())) if before.isDefined() else sessions.clearActiveSession
+    with afterwards(go_back):
         yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext, TaskContext
 
+from spark_drain_agent.spark_internals.calls import afterwards
 from spark_drain_agent.spark_internals.session import active_context, is_stopped, pins_threads
 
 __all__ = ["DRAIN_PANE_PROPERTY", "UnknownBatchError", "generation", "is_drain_pane", "marked", "marks_of_start"]
@@ -85,10 +86,8 @@ def marked(context: SparkContext, marks: Mapping[str, str | None]) -> Iterator[N
     """Give the queries that are started in this block, by this thread, local properties; None takes one away."""
     before = {name: context.getLocalProperty(name) for name in marks}  # of the batch that starts a query
     _set_properties(context, marks)
-    try:
+    with afterwards(lambda: _set_properties(context, before)):
         yield
-    finally:
-        _set_properties(context, before)
 
 
 def _set_properties(context: SparkContext, properties: Mapping[str, str | None]) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -46,6 +47,18 @@ def test_a_lease_keeps_changing_and_is_gone_when_released(tmp_path: Path) -> Non
     mine.release()
     assert not files.names("_drain")
     assert not beating()
+
+
+@pytest.mark.parametrize(("error", "left"), [(SystemExit(3), True), (ValueError("no"), False), (None, False)])
+def test_where_a_handler_may_have_left_a_call_open_the_lease_becomes_void(tmp_path: Path, error: BaseException | None, left: bool) -> None:
+    """Py4J would give whoever asks the JVM next the answer to that call, once there is one."""
+    files = files_in(tmp_path)
+    with suppress(ValueError, SystemExit), acquire_lease(files, run("one")):
+        if error is not None:
+            raise error
+    assert bool(files.names("_drain")) is left
+    assert not beating()
+    acquire_lease(files, run("two")).release()
 
 
 @pytest.mark.parametrize("ended", [True, False])

@@ -300,8 +300,11 @@ def test_a_signal_handler_may_come_at_any_moment_of_a_wait(handler: Callable[[He
     """Seen: SIGUSR1 every 0.5 ms, whose handler awaited what main awaited; a lock that main had was waited for, for ever."""
 
     def calls() -> tuple[Callable[[], object], Callable[[], object]]:
-        gate = Gate()
-        query = held(gate, lambda: time.sleep(0.03) or begun())
+        def begin() -> StreamingQuery:
+            time.sleep(0.03)
+            return begun()
+
+        query = held(Gate(), begin)
         threading.Thread(target=query.start_if_due).start()
         return lambda: query.awaitTermination(0.02), lambda: handler(query)
 

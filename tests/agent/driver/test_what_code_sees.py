@@ -204,6 +204,22 @@ def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:
         driver.close()
 
 
+@pytest.mark.parametrize("agent", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["agent", "plain"])
+@pytest.mark.parametrize(("how", "code"), [("exit", 5), ("interrupt", -2)])
+def test_a_handler_leaves_a_start_that_takes_long(tmp_path: Path, how: str, code: int, agent: bool) -> None:
+    """Seen with the agent: it asked the JVM on the way out, was given the answer to the start, and that only when the start was over."""
+    Feed(tmp_path / "input").add()
+    driver = Driver("slow_start.py", tmp_path, how, store=Drains(tmp_path / "store") if agent else None)
+    try:
+        eventually((tmp_path / "starting").exists, "the start to begin", alive=driver)
+        begun = time.monotonic()
+        driver.terminate()
+        assert driver.wait(60) == code, driver.tail()
+        assert time.monotonic() - begun < 10, driver.tail()
+    finally:
+        driver.close()
+
+
 def test_ctrl_c_ends_a_driver_that_a_drain_holds_only_later(tmp_path: Path) -> None:
     """The drain decides while the program still cleans up after it was told to end."""
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")

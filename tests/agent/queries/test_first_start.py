@@ -25,6 +25,9 @@ class _Lease:
     def release(self) -> None:
         self.ends.append("released")
 
+    def release_after(self, _: BaseException | None) -> None:
+        self.release()
+
     def fall_silent(self) -> None:
         self.ends.append("silent")
 
