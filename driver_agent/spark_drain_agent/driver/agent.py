@@ -32,6 +32,7 @@ from spark_drain_agent.queries.first_start import prepare_first_start
 from spark_drain_agent.queries.registry import QueryRegistry
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.queries.unasked_starts import QueryStart, UnaskedStarts
+from spark_drain_agent.spark_internals.destination import make_destination
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words, interrupted
 from spark_drain_agent.spark_internals.late_start import LateStart
 from spark_drain_agent.spark_internals.session import SparkInternals
@@ -226,6 +227,8 @@ class Agent:
         drain = self._drain
         if drain is not None and drain.forward:
             drain.offer(tracked)
+        if start_later is None:
+            make_destination(internals, captured)
         return self.held.stand_ins.put_off(tracked, (start_later or self._later(tracked)) if tracked.bounded else None)
 
     def _later(self, tracked: TrackedQuery) -> Callable[[], StreamingQuery]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
@@ -22,9 +23,14 @@ from tests.agent.warm import Warm
 from tests.support.logging_sink import LoggingSource, logged_in
 
 
+def rows_of(warm: Warm, base: Path) -> DataFrame:
+    """Return the ids of the input."""
+    return read(warm.session, base).select("id")
+
+
 def files(warm: Warm, base: Path) -> StreamingQuery:
     """Start a bounded query that writes files of JSON to ``out/bounded``."""
-    rows = read(warm.session, base).select("id").writeStream.format("json").option("path", str(base / "out/bounded"))
+    rows = rows_of(warm, base).writeStream.format("json").option("path", str(base / "out/bounded"))
     return rows.option("checkpointLocation", str(base / "checkpoints/bounded")).trigger(availableNow=True).start()
 
 
@@ -118,8 +124,34 @@ def test_the_rows_of_a_memory_sink_are_in_the_session_of_the_application(warm: W
     start(warm.session, tmp_path, "looped").processAllAvailable()
     with warm.requested(afterDrain="Keep") as asked:
         warm.drains.reaches(asked, "Drained")
-        rows = read(warm.session, tmp_path).select("id").writeStream.format("memory").queryName("remembered")
+        rows = rows_of(warm, tmp_path).writeStream.format("memory").queryName("remembered")
         query = rows.trigger(availableNow=True).start()
+        assert warm.session.table("remembered").schema == rows_of(warm, tmp_path).schema
     in_thread(query.awaitTermination)
     assert Counter(row["id"] for row in warm.session.table("remembered").collect()) == Counter(feed.ids)
+    warm.session.streams.resetTerminated()
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_the_table_is_there_when_the_call_that_makes_it_has_returned(warm: Warm, tmp_path: Path, bounded: bool) -> None:
+    """The program reads or alters it next."""
+    feed, table = Feed(tmp_path / "input"), f"made_{bounded}".lower()
+    feed.add()
+    start(warm.session, tmp_path, "looped").processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        rows = rows_of(warm, tmp_path).withColumn("odd", F.col("id") % 2).writeStream.partitionBy("odd").format("parquet")
+        rows = rows.option("path", str(tmp_path / "it's there")).option("checkpointLocation", str(tmp_path / "checkpoints" / table))
+        query = (rows.trigger(availableNow=True) if bounded else rows).toTable(table)
+        assert warm.session.table(table).columns == ["id", "odd"]
+    try:
+        in_thread(query.awaitTermination)
+        if not bounded:
+            query = rows.toTable(table)
+            query.processAllAvailable()
+            query.stop()
+        assert Counter(row["id"] for row in warm.session.table(table).collect()) == Counter(feed.ids)
+        assert {folder.name for folder in (tmp_path / "it's there").glob("odd=*")} == {f"odd={number % 2}" for number in feed.ids}
+    finally:
+        warm.session.sql(f"DROP TABLE {table}")
     warm.session.streams.resetTerminated()
