@@ -190,7 +190,7 @@ class StandIns:
 
 def _takes_the_place_of(started: TrackedQuery, tracked: TrackedQuery) -> bool:
     """Return whether a query that was put off is the one that the application has started."""
-    if started.location is not None and tracked.location == started.location:
-        return True
+    if started.location is not None or tracked.location is not None:
+        return tracked.location == started.location
     same_name = tracked.captured.query_name != "" and tracked.captured.query_name == started.captured.query_name
     return same_name and tracked.belongs_to(started.internals.session.streams)

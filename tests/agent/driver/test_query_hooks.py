@@ -296,16 +296,28 @@ def test_a_query_that_was_put_off_and_has_begun_is_not_that_of_a_later_drain(age
     assert streams.active == []
 
 
-@pytest.mark.parametrize("same_session", [True, False])
-def test_a_start_takes_the_place_of_one_of_its_name_that_was_put_off_in_its_session(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, same_session: bool
+@pytest.mark.parametrize(
+    ("location", "other", "same_session", "takes"),
+    [
+        ("/here", "/here", False, True),
+        (None, None, True, True),  # each start of it has another folder
+        (None, None, False, False),
+        ("/here", "/there", True, False),  # Spark refuses one of them, and says so
+        (None, "/there", True, False),
+        ("/here", None, True, False),
+    ],
+)
+def test_a_start_takes_the_place_of_what_was_put_off(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, location: str | None, other: str | None, same_session: bool, takes: bool
 ) -> None:
+    """Seen: one of the same name on another checkpoint was not started, and its wait returned as if it had read."""
     query = put_off(agent, TurningGate({}), monkeypatch, running)
     (tracked, _), *_ = agent.held.stand_ins._unstarted()
     monkeypatch.setattr(tracked, "belongs_to", lambda _: same_session)
-    started = SimpleNamespace(captured=tracked.captured, location="/there", internals=tracked.internals)
+    monkeypatch.setattr(tracked, "location", location)
+    started = SimpleNamespace(captured=tracked.captured, location=other, internals=tracked.internals)
     agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started))
-    assert query.is_pending is not same_session
+    assert query.is_pending is not takes
 
 
 def test_a_late_start_waits_until_there_are_threads(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +354,7 @@ def test_a_start_that_has_failed_is_told_of_until_the_query_is_started_again(
     agent.gate.turn(Phase.OPEN)
     query.start_if_due()
     captured = tracked.captured if same else SimpleNamespace(query_name="payments")
-    started = SimpleNamespace(captured=captured, location="/there", internals=tracked.internals)
+    started = SimpleNamespace(captured=captured, location=tracked.location if same else "/there", internals=tracked.internals)
     agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started))
     streams = StreamingQueryManager(SimpleNamespace(awaitAnyTermination=lambda _: True, active=list))
     if same:
