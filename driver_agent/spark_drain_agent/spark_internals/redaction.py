@@ -13,18 +13,21 @@ _OF_AN_AUTHORITY = re.compile(r"(://[^/\s:@]*:|://[^/\s:@]+@[^/\s:]+:(?!\d{1,5}\
 _SECRETS = (
     re.compile(
         r"""(?i)((?:password|passwd|passphrase|(?<![a-z])pwd|secret|(?:access|account|encryption|api|private)[._-]?key|signature"""
-        r"""|(?<=[?&;])(?:token|sig)\b|\btoken(?==\S{16})|(?:auth|access|sas|session|security|bearer|api)[-_. ]?token)"""
+        r"""|(?<=[?&;])(?:token|sig)\b|\btoken(?==\S{16})|(?<=["'])token(?=\\{0,8}["']\s*[=:])|(?<=[a-z0-9][-_])token(?=\s*=)"""
+        r"""|(?:auth|access|sas|session|security|bearer|api)[-_. ]?token)"""
         r"""[\w.-]{0,200}(?:\\{0,8}["']?\s*(?:[=:]{1,3}>?|->)\s*|["'],\s*(?=["'])))"""
         r"""(?:\\{1,8}["'](?:(?!\\{1,8}["']).)*(?:\\{1,8}["']|\Z)"""
         r"""|(?:[A-Za-z_]\w{0,30}\(|b)?(?:"(?:[^"\\]|\\.)*(?:"|\Z)|'(?:[^'\\]|\\.|'')*(?:'|\Z))|\{[^}]*\}"""
         r"""|(?:[^\s"',;&)]|[,&](?![\s,;&)]|[\w.-]+\s*[=:]|$)|[)"'](?![\s,;&)\]}.:]|$))+)"""
     ),
     re.compile(r"""(?i)(--[\w-]{0,60}(?:password|secret|token)\s+)[^\s"',;&)=]+"""),
-    re.compile(r"""(?i)(\bauthorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest)\s+|\bbearer\s+(?=[\w.~+/-]{16}))[^\s"',;]+"""),
-    re.compile(r"""(?i)(\bidentified\s+by\s+)(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^\s"';]+)"""),
+    re.compile(r"""(?i)(\bauthorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token|apikey)\s+|\bbearer\s+(?=[\w.~+/-]{16}))[^\s"',;]+"""),
+    re.compile(r"""(?i)(\bidentified\s+by\s+(?:password\s+)?)(?:"[^"]*(?:"|\Z)|'(?:[^']|'')*(?:'|\Z)|[^\s"';]+)"""),
+    re.compile(r"""(?i)(\bpassword\s+)'(?:[^']|'')*(?:'|\Z)"""),
+    re.compile(r"""(?s)(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)(?:(?!-----END ).)+"""),
     re.compile(
         r"""(?i)(<(?:[\w.:-]{0,60}(?:password|passphrase|secret)[\w.-]{0,20}"""
-        r"""|name>[^<]{0,100}(?:password|secret)[^<]{0,100}</name>\s*<value)>)[^<]+"""
+        r"""|name>[^<]{0,100}(?:password|secret)[^<]{0,100}</name>\s*<value)>\s*)(?:<!\[CDATA\[(?s:(?!\]\]>).)*(?:\]\]>|\Z)|[^<]+)"""
     ),
     _OF_AN_AUTHORITY,
     re.compile(r"""(://[^/\s:@]+:)(?!\d{1,5}(?:[/?#\s]|$)|\*)[^\s"'|]{1,300}(?=@)"""),
