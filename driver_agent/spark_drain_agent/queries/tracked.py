@@ -383,6 +383,8 @@ class TrackedQuery:
         if journal is not None and not journal.over:
             return False  # a drain is in the middle of it
         known = self.live.last_batch_id
+        if known < -1:
+            return False  # it was ended before it had looked there
         if journal is not None and journal.application == self.internals.application_id:
             known = max(known, journal.first_batch_id - 1)
         return newest > known

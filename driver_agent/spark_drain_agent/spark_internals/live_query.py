@@ -228,7 +228,10 @@ class LiveQuery:
 
     @property
     def last_batch_id(self) -> int:
-        """Id of the last batch that this run has executed, or that it has found executed by the one before; -1 where there is none."""
+        """Id of the last batch that this run has executed, or that it has found executed by the one before.
+
+        It is -1 where there is none, and -2 where it was ended before it had looked.
+        """
         executed = self._execution.lastExecution()
         if executed is not None:
             return int(executed.currentBatchId())

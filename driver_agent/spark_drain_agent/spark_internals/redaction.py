@@ -21,7 +21,9 @@ _SECRETS = (
         r"""|(?:[^\s"',;&)]|[,&](?![\s,;&)]|[\w.-]+\s*[=:]|$)|[)"'](?![\s,;&)\]}.:]|$))+)"""
     ),
     re.compile(r"""(?i)(--[\w-]{0,60}(?:password|secret|token)\s+)[^\s"',;&)=]+"""),
-    re.compile(r"""(?i)(\bauthorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token|apikey)\s+|\bbearer\s+(?=[\w.~+/-]{16}))[^\s"',;]+"""),
+    re.compile(
+        r"""(?i)(\bauthorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token|apikey)\s+|\bbearer\s+(?=[\w.~+/-]{16}))[^\s"',;]+"""
+    ),
     re.compile(r"""(?i)(\bidentified\s+by\s+(?:password\s+)?)(?:"[^"]*(?:"|\Z)|'(?:[^']|'')*(?:'|\Z)|[^\s"';]+)"""),
     re.compile(r"""(?i)(\bpassword\s+)'(?:[^']|'')*(?:'|\Z)"""),
     re.compile(r"""(?s)(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)(?:(?!-----END ).)+"""),

@@ -457,6 +457,10 @@ class SparkInternals:
         """Return the names that the application has given the query's sources."""
         return names_given(captured.dataset.queryExecution().analyzed())
 
+    def empty_frame(self, schema: Any) -> Any:
+        """Return a JVM Dataset without rows, of a schema of the JVM."""
+        return self._jsession.createDataFrame(self.jvm.java.util.ArrayList(), schema)
+
     # -- running queries -----------------------------------------------------------------------------------------------------------
 
     def active_queries(self) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from spark_drain_agent import is_drain_pane
 from spark_drain_agent.agent_thread import as_agent
 
 from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.driver.streams import Started, listening
 from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -129,6 +131,29 @@ def test_a_checkpoint_with_which_another_driver_has_gone_on_is_left_to_that(warm
     writer.start().awaitTermination()
     for _ in range(2):  # it is not taken for another run that this one has drained it
         assert [query["name"] for query in warm.drain(afterDrain="Keep")["queries"]] == ["windows"]
+
+
+def test_a_run_that_was_ended_before_it_began_tells_nothing_of_the_checkpoint(warm: Warm, tmp_path: Path) -> None:
+    """Spark stops one for another start, and may refuse that one too (CONCURRENT_QUERY): what is open is still this driver's."""
+    feed, starting = Feed(tmp_path / "input"), threading.Event()
+    feed.add(2)
+    windows = counted(read(warm.session, tmp_path)).writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer = windows.trigger(availableNow=True).foreachBatch(to_files(tmp_path / "out"))
+    writer.start().awaitTermination()
+
+    def wait(_: str | None) -> None:
+        starting.set()
+        time.sleep(2)
+
+    with listening(warm.session, wait):
+        late = Started(writer.start)
+        assert starting.wait(30)
+        with as_agent():  # as Spark does it
+            warm.session.streams.active[0].stop()
+        assert not late.result().isActive
+    drain = warm.drain()
+    assert drain["message"] == "1 query drained"
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
 
 
 def files_below(folder: Path) -> dict[Path, bytes]:

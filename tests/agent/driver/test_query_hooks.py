@@ -297,25 +297,25 @@ def test_a_query_that_was_put_off_and_has_begun_is_not_that_of_a_later_drain(age
 
 
 @pytest.mark.parametrize(
-    ("location", "other", "same_session", "takes"),
+    ("locations", "same_session", "takes"),
     [
-        ("/here", "/here", False, True),
-        (None, None, True, True),  # each start of it has another folder
-        (None, None, False, False),
-        ("/here", "/there", True, False),  # Spark refuses one of them, and says so
-        (None, "/there", True, False),
-        ("/here", None, True, False),
+        (("/here", "/here"), False, True),
+        ((None, None), True, True),  # each start of it has another folder
+        ((None, None), False, False),
+        (("/here", "/there"), True, False),  # Spark refuses one of them, and says so
+        ((None, "/there"), True, False),
+        (("/here", None), True, False),
     ],
 )
 def test_a_start_takes_the_place_of_what_was_put_off(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, location: str | None, other: str | None, same_session: bool, takes: bool
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, locations: tuple[str | None, str | None], same_session: bool, takes: bool
 ) -> None:
     """Seen: one of the same name on another checkpoint was not started, and its wait returned as if it had read."""
     query = put_off(agent, TurningGate({}), monkeypatch, running)
     (tracked, _), *_ = agent.held.stand_ins._unstarted()
     monkeypatch.setattr(tracked, "belongs_to", lambda _: same_session)
-    monkeypatch.setattr(tracked, "location", location)
-    started = SimpleNamespace(captured=tracked.captured, location=other, internals=tracked.internals)
+    monkeypatch.setattr(tracked, "location", locations[0])
+    started = SimpleNamespace(captured=tracked.captured, location=locations[1], internals=tracked.internals)
     agent.held.stand_ins.forget_after_start(cast(TrackedQuery, started))
     assert query.is_pending is not takes
 
