@@ -12,23 +12,23 @@ _LONGEST_SECRET = 2000
 _OF_AN_AUTHORITY = re.compile(r"(://[^/\s:@]*:|://[^/\s:@]+@[^/\s:]+:(?!\d{1,5}\b))[^/\s]+(?=@)")
 _SECRETS = (
     re.compile(
-        r"""(?i)((?:password|passwd|passphrase|(?<![a-z])pwd|secret|(?:access|account|encryption|api|private)[._-]?key|signature"""
-        r"""|(?<=[?&;])(?:token|sig)\b|\btoken(?==\S{16})|(?<=["'])token(?=\\{0,8}["']\s*[=:])|(?<=[a-z0-9][-_])token(?=\s*=)"""
+        r"""(?i)((?:password|passwd|passphrase|(?<![a-z])(?:pwd|pass(?=\s*=))|secret|(?:access|account|encryption|api|private)[._-]?key|signature"""
+        r"""|(?<=[?&;])(?:token|sig|key(?==\S{16}))\b|\btoken(?==\S{16})|(?<=["'])token(?=\\{0,8}["']\s*[=:])|(?<=[a-z0-9][-_])token(?=\s*=)"""
         r"""|(?:auth|access|sas|session|security|bearer|api)[-_. ]?token)"""
         r"""[\w.-]{0,200}(?:\\{0,8}["']?\s*(?:[=:]{1,3}>?|->)\s*|["'],\s*(?=["'])))"""
         r"""(?:\\{1,8}["'](?:(?!\\{1,8}["']).)*(?:\\{1,8}["']|\Z)"""
-        r"""|(?:[A-Za-z_]\w{0,30}\(|b)?(?:"(?:[^"\\]|\\.)*(?:"|\Z)|'(?:[^'\\]|\\.|'')*(?:'|\Z))|\{[^}]*\}"""
+        r"""|(?:[A-Za-z_]\w{0,30}\(|b)?(?:"{3}(?s:(?!"{3}).)*(?:"{3}|\Z)|"(?:[^"\\]|\\.)*(?:"|\Z)|'(?:[^'\\]|\\.|'')*(?:'|\Z))|\{[^}]*\}"""
         r"""|(?:[^\s"',;&)]|[,&](?![\s,;&)]|[\w.-]+\s*[=:]|$)|[)"'](?![\s,;&)\]}.:]|$))+)"""
     ),
     re.compile(r"""(?i)(--[\w-]{0,60}(?:password|secret|token)\s+)[^\s"',;&)=]+"""),
     re.compile(
-        r"""(?i)(\bauthorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token|apikey)\s+|\bbearer\s+(?=[\w.~+/-]{16}))[^\s"',;]+"""
+        r"""(?i)(\bauthorization\\{0,8}["']?\s*[=:,]\s*\\{0,8}["']?(?:basic|bearer|digest|token|apikey)\s+|\bbearer\s+(?=[\w.~+/-]{16}))[^\s"',;\\]+"""
     ),
     re.compile(r"""(?i)(\bidentified\s+by\s+(?:password\s+)?)(?:"[^"]*(?:"|\Z)|'(?:[^']|'')*(?:'|\Z)|[^\s"';]+)"""),
     re.compile(r"""(?i)(\bpassword\s+)'(?:[^']|'')*(?:'|\Z)"""),
     re.compile(r"""(?s)(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)(?:(?!-----END ).)+"""),
     re.compile(
-        r"""(?i)(<(?:[\w.:-]{0,60}(?:password|passphrase|secret)[\w.-]{0,20}"""
+        r"""(?i)(<(?:[\w.:-]{0,60}(?:password|passphrase|secret)[\w.-]{0,20}(?:\s[^<>]{0,100})?"""
         r"""|name>[^<]{0,100}(?:password|secret)[^<]{0,100}</name>\s*<value)>\s*)(?:<!\[CDATA\[(?s:(?!\]\]>).)*(?:\]\]>|\Z)|[^<]+)"""
     ),
     _OF_AN_AUTHORITY,

@@ -309,12 +309,14 @@ class SparkInternals:
         return replace(captured, fields=captured.fields | {"extraOptions": private_field(jwriter, "extraOptions")})
 
     def full_name(self, table: str) -> str:
-        """Return a table's name with catalog and schema, found as Spark finds them."""
+        """Return a table's name with catalog and schema, found as Spark finds them; that of a view as it is, which a start refuses."""
         manager = self.session_state().catalogManager()
         try:
             parsed = self.session_state().sqlParser().parseMultipartIdentifier(table)
         except JavaError:
             return table  # the start will say what is wrong with it
+        if self.session_state().catalog().isTempView(parsed):
+            return table
         parts = [str(parsed.apply(index)) for index in range(parsed.size())]
         if len(parts) == 1 or not manager.isCatalogRegistered(parts[0]):
             namespace = [str(part) for part in manager.currentNamespace()] if len(parts) == 1 else []

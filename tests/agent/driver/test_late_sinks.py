@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -154,4 +155,20 @@ def test_the_table_is_there_when_the_call_that_makes_it_has_returned(warm: Warm,
         assert {folder.name for folder in (tmp_path / "it's there").glob("odd=*")} == {f"odd={number % 2}" for number in feed.ids}
     finally:
         warm.session.sql(f"DROP TABLE {table}")
+    warm.session.streams.resetTerminated()
+
+
+def test_a_view_is_no_table_to_write_to(warm: Warm, tmp_path: Path) -> None:
+    """Spark refuses it in `toTable()`; with the name in full it would make a table beside it."""
+    Feed(tmp_path / "input").add()
+    start(warm.session, tmp_path, "looped").processAllAvailable()
+    warm.session.range(1).createOrReplaceTempView("looked_at")
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        rows = rows_of(warm, tmp_path).writeStream.option("checkpointLocation", str(tmp_path / "checkpoints/view"))
+        query = rows.trigger(availableNow=True).toTable("looked_at")
+    with pytest.raises(AnalysisException, match="Temporary view looked_at doesn't support streaming write"):
+        in_thread(query.awaitTermination)
+    warm.session.catalog.dropTempView("looked_at")
+    assert not warm.session.catalog.tableExists("looked_at")
     warm.session.streams.resetTerminated()
