@@ -43,7 +43,9 @@ def main() -> int:
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("demo: interrupted; the next run starts the job anew, the cluster stays: .venv/bin/python -m devcluster down", file=sys.stderr)
+        print(
+            "demo: interrupted; the next run starts the job anew; the cluster stays: .venv/bin/python -m devcluster down", file=sys.stderr
+        )
         return 130
     return 1
 

@@ -242,7 +242,7 @@ class SparkInternals:
 
         The application may change the current catalog and schema later, so the table gets its full name now.
         """
-        table = None if table is None else self.full_name(table)
+        table = table if table is None or self._is_view(table) else self.full_name(table)
 
         def launch(jwriter: Any) -> Any:
             if table is not None:
@@ -308,15 +308,20 @@ class SparkInternals:
         jwriter = self.java_writer(captured).option("checkpointLocation", location)
         return replace(captured, fields=captured.fields | {"extraOptions": private_field(jwriter, "extraOptions")})
 
+    def _is_view(self, table: str) -> bool:
+        """Return whether a name is that of a temporary view, into which Spark starts no query."""
+        try:
+            return bool(self.session_state().catalog().isTempView(self.session_state().sqlParser().parseMultipartIdentifier(table)))
+        except JavaError:
+            return False
+
     def full_name(self, table: str) -> str:
-        """Return a table's name with catalog and schema, found as Spark finds them; that of a view as it is, which a start refuses."""
+        """Return a table's name with catalog and schema, found as Spark finds them."""
         manager = self.session_state().catalogManager()
         try:
             parsed = self.session_state().sqlParser().parseMultipartIdentifier(table)
         except JavaError:
             return table  # the start will say what is wrong with it
-        if self.session_state().catalog().isTempView(parsed):
-            return table
         parts = [str(parsed.apply(index)) for index in range(parsed.size())]
         if len(parts) == 1 or not manager.isCatalogRegistered(parts[0]):
             namespace = [str(part) for part in manager.currentNamespace()] if len(parts) == 1 else []
