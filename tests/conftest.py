@@ -17,29 +17,18 @@ settings.load_profile("busy machine")
 
 # The operator's tests, which mostly wait, have a worker of their own for as long as they take. Beside them what is cheap comes first: a
 # wrong message format shows in seconds. Then what has to stay together, because it shares a JVM or a cluster; last, for whichever worker
-# is free, drivers of their own: the long ones of them first, so that no worker is left with one while the others have nothing to do.
+# is free, drivers of their own.
 _ORDER = ("operator", "", "agent", "semantics", "kubernetes", "s3", "gcs", "drivers")
-_LONG_DRIVERS = ("versions", "sinks", "ledger", "s3")
-
-
-def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(item.config.rootpath).parts[1]
 
 
 def _part(item: pytest.Item) -> str:
-    folder = _folder(item)
+    folder = item.path.relative_to(item.config.rootpath).parts[1]
     if item.get_closest_marker("apiserver") or item.get_closest_marker("cluster"):
         return "operator" if folder == "operator" else "kubernetes"
     if not item.get_closest_marker("spark"):
         return ""
     shared = {"session", "spark"}.intersection(getattr(item, "fixturenames", ()))
     return folder if shared else "drivers"
-
-
-def _place(item: pytest.Item) -> tuple[int, int]:
-    part, folder = _part(item), _folder(item)
-    long = part == "drivers" and folder in _LONG_DRIVERS
-    return _ORDER.index(part), _LONG_DRIVERS.index(folder) if long else len(_LONG_DRIVERS)
 
 
 def _leave_matrices_to_soak(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -54,7 +43,7 @@ def _leave_matrices_to_soak(config: pytest.Config, items: list[pytest.Item]) -> 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _leave_matrices_to_soak(config, items)
-    items.sort(key=_place)
+    items.sort(key=lambda item: _ORDER.index(_part(item)))
     for item in items:
         if (part := _part(item)) not in ("", "drivers"):
             item.add_marker(pytest.mark.xdist_group(part))

@@ -28,7 +28,8 @@ from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.durations import LEASE
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words, is_denied, leaves_call_open
+from spark_drain_agent.spark_internals.errors import JavaError, class_of, in_words, is_denied
+from spark_drain_agent.spark_internals.open_calls import leaves_call_open
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.start_waits import pause
 

@@ -96,7 +96,7 @@ class HeldBoundedQuery(HeldQuery):
             if self._stopped:
                 self._query.stop()
         except StartGivenUpError:
-            self._fail(self._in_its_place())
+            self._fail(self._not_started(f"the application starts it itself, which takes longer than {_LONGEST_START_SECONDS:g} s"))
         except BaseException as error:
             self._fail(error)
         finally:
@@ -205,9 +205,6 @@ class HeldBoundedQuery(HeldQuery):
 
     def _unread(self) -> StreamingQueryException:
         return self._not_started("the program ends in a drain")
-
-    def _in_its_place(self) -> StreamingQueryException:
-        return self._not_started(f"the application starts it itself, which takes longer than {_LONGEST_START_SECONDS:g} s")
 
     def _not_started(self, why: str) -> StreamingQueryException:
         return StreamingQueryException(f"query {self._name or self._id!r} was not started, and has read nothing: {why}")

@@ -11,8 +11,8 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.calls import afterwards
 from spark_drain_agent.spark_internals.errors import in_words
+from spark_drain_agent.spark_internals.open_calls import afterwards
 
 if TYPE_CHECKING:
     from spark_drain_agent.spark_internals.session import SparkInternals

@@ -1,9 +1,7 @@
-"""Calls into the JVM that are not made as PySpark makes them: their exception is an answer, or they come behind one that has failed."""
+"""Calls into the JVM whose exception is an answer, such as that there is no such file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import (  # type: ignore[import-untyped]  # py4j ships no types
@@ -12,9 +10,7 @@ from py4j.protocol import (  # type: ignore[import-untyped]  # py4j ships no typ
     get_return_value,
 )
 
-from spark_drain_agent.spark_internals.errors import leaves_call_open
-
-__all__ = ["afterwards", "attempt"]
+__all__ = ["attempt"]
 
 
 def attempt(method: Any, *arguments: Any) -> Any:
@@ -44,15 +40,3 @@ def attempt(method: Any, *arguments: Any) -> Any:
     finally:
         for each in temporary:
             each._detach()
-
-
-@contextmanager
-def afterwards(call: Callable[[], object]) -> Iterator[None]:
-    """Make a call into the JVM behind a block, also where that fails, but where another one may have been left in its middle."""
-    try:
-        yield
-    except BaseException as error:
-        if not leaves_call_open(error):
-            call()
-        raise
-    call()

@@ -23,7 +23,7 @@ def make_destination(internals: SparkInternals, captured: CapturedWriter) -> Non
         with as_agent():
             if captured.table is not None:
                 _make_table(internals, captured, captured.table)
-            elif captured.source == "memory" and captured.query_name:
+            elif captured.to_memory and captured.query_name:
                 internals.empty_frame(captured.dataset.schema()).createOrReplaceTempView(captured.query_name)
     except Exception as error:
         if interrupted(error):

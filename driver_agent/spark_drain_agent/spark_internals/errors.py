@@ -23,7 +23,6 @@ __all__ = [
     "in_words",
     "interrupted",
     "is_denied",
-    "leaves_call_open",
 ]
 
 JavaError: tuple[type[Exception], type[Exception], type[Exception]] = (Py4JError, CapturedException, ConnectionError)
@@ -58,14 +57,6 @@ class UnsupportedSparkError(Exception):
 def answered(error: BaseException) -> bool:
     """Return whether a call into the JVM has come to its end; a signal handler may have raised the exception, or the connection broke."""
     return isinstance(error, Py4JJavaError | PySparkException)
-
-
-def leaves_call_open(error: BaseException) -> bool:
-    """Return whether an exception may have left a call into the JVM in its middle, so that the next one is given the answer to that one.
-
-    What a signal handler raises Py4J makes an error of its own, and begins with a new connection; not so what is no `Exception`.
-    """
-    return threading.current_thread() is threading.main_thread() and not isinstance(error, Exception)
 
 
 def interrupted(error: BaseException) -> bool:

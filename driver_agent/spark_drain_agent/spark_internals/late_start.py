@@ -104,7 +104,7 @@ class LateStart:
                 "there: set its option checkpointLocation"
             )
         application, asked, placed = self.captured.dataset.sparkSession(), self._asked, self.captured
-        if placed.source.lower() != "memory":  # whose rows are a view of the application's session
+        if not placed.to_memory:
             starting = self.internals.starting_session(self._session, application)
             asked, placed = (self.internals.of_session(writer, starting) for writer in (asked, placed))
         with at_start(self.internals, application, functools.partial(self._give_session, asked)) as listener:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from spark_drain_agent.spark_internals.calls import afterwards
+from spark_drain_agent.spark_internals.open_calls import afterwards
 from spark_drain_agent.spark_internals.reflection import private_field
 
 __all__ = ["RETAINED", "active", "leave_state_unchecked", "prepare_relaunch", "share_catalogs"]

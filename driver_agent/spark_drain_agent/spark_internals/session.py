@@ -242,7 +242,7 @@ class SparkInternals:
 
         The application may change the current catalog and schema later, so the table gets its full name now.
         """
-        table = table if table is None or self._is_view(table) else self.full_name(table)
+        table = None if table is None else self._name_in_start(table)
 
         def launch(jwriter: Any) -> Any:
             if table is not None:
@@ -308,20 +308,24 @@ class SparkInternals:
         jwriter = self.java_writer(captured).option("checkpointLocation", location)
         return replace(captured, fields=captured.fields | {"extraOptions": private_field(jwriter, "extraOptions")})
 
-    def _is_view(self, table: str) -> bool:
-        """Return whether a name is that of a temporary view, into which Spark starts no query."""
-        try:
-            return bool(self.session_state().catalog().isTempView(self.session_state().sqlParser().parseMultipartIdentifier(table)))
-        except JavaError:
-            return False
-
     def full_name(self, table: str) -> str:
         """Return a table's name with catalog and schema, found as Spark finds them."""
-        manager = self.session_state().catalogManager()
+        parsed = self._parsed(table)
+        return table if parsed is None else self._in_full(parsed)
+
+    def _name_in_start(self, table: str) -> str:
+        """Return the same, but the name of a temporary view as it is: Spark starts no query into one."""
+        parsed = self._parsed(table)
+        return table if parsed is None or self.session_state().catalog().isTempView(parsed) else self._in_full(parsed)
+
+    def _parsed(self, table: str) -> Any:
         try:
-            parsed = self.session_state().sqlParser().parseMultipartIdentifier(table)
+            return self.session_state().sqlParser().parseMultipartIdentifier(table)
         except JavaError:
-            return table  # the start will say what is wrong with it
+            return None  # the start will say what is wrong with it
+
+    def _in_full(self, parsed: Any) -> str:
+        manager = self.session_state().catalogManager()
         parts = [str(parsed.apply(index)) for index in range(parsed.size())]
         if len(parts) == 1 or not manager.isCatalogRegistered(parts[0]):
             namespace = [str(part) for part in manager.currentNamespace()] if len(parts) == 1 else []

@@ -65,6 +65,11 @@ class CapturedWriter:
         return str(self.fields["source"])
 
     @property
+    def to_memory(self) -> bool:
+        """Whether its rows are a view of the application's session."""
+        return self.source == "memory"
+
+    @property
     def output_mode(self) -> str:
         """``Append``, ``Update`` or ``Complete``."""
         return str(self.fields["outputMode"].toString())

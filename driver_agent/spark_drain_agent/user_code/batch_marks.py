@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext, TaskContext
 
-from spark_drain_agent.spark_internals.calls import afterwards
+from spark_drain_agent.spark_internals.open_calls import afterwards
 from spark_drain_agent.spark_internals.session import active_context, is_stopped, pins_threads
 
 __all__ = ["DRAIN_PANE_PROPERTY", "UnknownBatchError", "generation", "is_drain_pane", "marked", "marks_of_start"]

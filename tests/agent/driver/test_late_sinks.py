@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,17 @@ def rows_of(warm: Warm, base: Path) -> DataFrame:
     return read(warm.session, base).select("id")
 
 
+@contextmanager
+def held(warm: Warm, base: Path) -> Iterator[Feed]:
+    """Let a drain hold the driver for the time of this block; there is input."""
+    feed = Feed(base / "input")
+    feed.add()
+    start(warm.session, base, "looped").processAllAvailable()
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        yield feed
+
+
 def files(warm: Warm, base: Path) -> StreamingQuery:
     """Start a bounded query that writes files of JSON to ``out/bounded``."""
     rows = rows_of(warm, base).writeStream.format("json").option("path", str(base / "out/bounded"))
@@ -38,11 +51,8 @@ def files(warm: Warm, base: Path) -> StreamingQuery:
 def test_a_sink_has_the_options_of_the_application_in_a_late_start(warm: Warm, tmp_path: Path) -> None:
     """A path stays one, where Python takes the URI of the folder for a relative path."""
     warm.session.dataSource.register(LoggingSource)
-    feed, checkpoint = Feed(tmp_path / "input"), tmp_path / "checkpoints/logged"
-    feed.add()
-    start(warm.session, tmp_path, "looped").processAllAvailable()
-    with warm.requested(afterDrain="Keep") as asked:
-        warm.drains.reaches(asked, "Drained")
+    checkpoint = tmp_path / "checkpoints/logged"
+    with held(warm, tmp_path) as feed:
         rows = read(warm.session, tmp_path).select(F.array("id").alias("ids")).writeStream.format("with_a_log")
         query = rows.queryName("logged").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     in_thread(query.awaitTermination)
@@ -60,11 +70,8 @@ def test_a_sink_of_the_older_kind_is_made_in_the_session_of_the_start(warm: Warm
         seen.append(private_field(arguments[-1].java_sink, "sparkSession").conf().get("my.mark"))
 
     monkeypatch.setattr(late_start, "give_own_options", give)
-    feed, conf = Feed(tmp_path / "input"), warm.session.conf
-    feed.add()
-    start(warm.session, tmp_path, "looped").processAllAvailable()
-    with warm.requested(afterDrain="Keep") as asked:
-        warm.drains.reaches(asked, "Drained")
+    conf = warm.session.conf
+    with held(warm, tmp_path) as feed:
         conf.set("my.mark", "early")
         query = files(warm, tmp_path)
         conf.set("my.mark", "late")
@@ -78,11 +85,7 @@ def test_a_sink_of_the_older_kind_is_made_in_the_session_of_the_start(warm: Warm
 
 def test_a_file_sink_goes_by_the_confs_that_the_application_has_at_each_batch(warm: Warm, tmp_path: Path) -> None:
     """As Spark's own does, whatever it was made by; and nothing is left of the start (each kept its plan in the JVM, and a thread)."""
-    feed = Feed(tmp_path / "input")
-    feed.add()
-    start(warm.session, tmp_path, "looped").processAllAvailable()
-    with warm.requested(afterDrain="Keep") as asked:
-        warm.drains.reaches(asked, "Drained")
+    with held(warm, tmp_path):
         query = files(warm, tmp_path)
     in_thread(query.awaitTermination)
     assert isinstance(query, HeldBoundedQuery)
@@ -90,7 +93,7 @@ def test_a_file_sink_goes_by_the_confs_that_the_application_has_at_each_batch(wa
     sink = warm.agent.internals.live(query._query).file_sink
     assert private_field(sink, "sparkSession") == warm.session._jsparkSession
     warm.session.streams.resetTerminated()
-    del query, sink, asked
+    del query, sink
 
     def left() -> list[StartListener]:
         warm.session._jvm.java.lang.System.gc()  # type: ignore[union-attr]
@@ -102,11 +105,8 @@ def test_a_file_sink_goes_by_the_confs_that_the_application_has_at_each_batch(wa
 
 def test_a_sink_is_looked_up_by_the_confs_of_the_start(warm: Warm, tmp_path: Path) -> None:
     """A library's may have options by such confs (`SessionConfigSupport`), which say where it writes."""
-    feed, conf, disabled = Feed(tmp_path / "input"), warm.session.conf, "spark.sql.streaming.disabledV2Writers"
-    feed.add()
-    start(warm.session, tmp_path, "looped").processAllAvailable()
-    with warm.requested(afterDrain="Keep") as asked:
-        warm.drains.reaches(asked, "Drained")
+    conf, disabled = warm.session.conf, "spark.sql.streaming.disabledV2Writers"
+    with held(warm, tmp_path) as feed:
         rows = read(warm.session, tmp_path).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoints/noop"))
         query = rows.trigger(availableNow=True).start()
         conf.set(disabled, "org.apache.spark.sql.execution.datasources.noop.NoopDataSource")
@@ -120,11 +120,7 @@ def test_a_sink_is_looked_up_by_the_confs_of_the_start(warm: Warm, tmp_path: Pat
 
 
 def test_the_rows_of_a_memory_sink_are_in_the_session_of_the_application(warm: Warm, tmp_path: Path) -> None:
-    feed = Feed(tmp_path / "input")
-    feed.add()
-    start(warm.session, tmp_path, "looped").processAllAvailable()
-    with warm.requested(afterDrain="Keep") as asked:
-        warm.drains.reaches(asked, "Drained")
+    with held(warm, tmp_path) as feed:
         rows = rows_of(warm, tmp_path).writeStream.format("memory").queryName("remembered")
         query = rows.trigger(availableNow=True).start()
         assert warm.session.table("remembered").schema == rows_of(warm, tmp_path).schema
@@ -136,11 +132,8 @@ def test_the_rows_of_a_memory_sink_are_in_the_session_of_the_application(warm: W
 @pytest.mark.parametrize("bounded", [True, False])
 def test_the_table_is_there_when_the_call_that_makes_it_has_returned(warm: Warm, tmp_path: Path, bounded: bool) -> None:
     """The program reads or alters it next."""
-    feed, table = Feed(tmp_path / "input"), f"made_{bounded}".lower()
-    feed.add()
-    start(warm.session, tmp_path, "looped").processAllAvailable()
-    with warm.requested(afterDrain="Keep") as asked:
-        warm.drains.reaches(asked, "Drained")
+    table = f"made_{bounded}".lower()
+    with held(warm, tmp_path) as feed:
         rows = rows_of(warm, tmp_path).withColumn("odd", F.col("id") % 2).writeStream.partitionBy("odd").format("parquet")
         rows = rows.option("path", str(tmp_path / "it's there")).option("checkpointLocation", str(tmp_path / "checkpoints" / table))
         query = (rows.trigger(availableNow=True) if bounded else rows).toTable(table)
@@ -160,11 +153,8 @@ def test_the_table_is_there_when_the_call_that_makes_it_has_returned(warm: Warm,
 
 def test_a_view_is_no_table_to_write_to(warm: Warm, tmp_path: Path) -> None:
     """Spark refuses it in `toTable()`; with the name in full it would make a table beside it."""
-    Feed(tmp_path / "input").add()
-    start(warm.session, tmp_path, "looped").processAllAvailable()
     warm.session.range(1).createOrReplaceTempView("looked_at")
-    with warm.requested(afterDrain="Keep") as asked:
-        warm.drains.reaches(asked, "Drained")
+    with held(warm, tmp_path):
         rows = rows_of(warm, tmp_path).writeStream.option("checkpointLocation", str(tmp_path / "checkpoints/view"))
         query = rows.trigger(availableNow=True).toTable("looked_at")
     with pytest.raises(AnalysisException, match="Temporary view looked_at doesn't support streaming write"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
-from spark_drain_agent.spark_internals.calls import afterwards, attempt
+from spark_drain_agent.spark_internals.calls import attempt
 from spark_drain_agent.spark_internals.errors import class_of
 from spark_drain_agent.spark_internals.java_names import names_of
 
@@ -34,12 +32,3 @@ def test_what_a_method_raises(warm: Warm, monkeypatch: pytest.MonkeyPatch) -> No
     assert asked.count() == 1
     assert "seven" in str(raised.value)
     assert class_of(raised.value) == "java.lang.NumberFormatException"
-
-
-@pytest.mark.parametrize(("error", "made"), [(None, True), (ValueError("no"), True), (SystemExit(3), False), (KeyboardInterrupt(), False)])
-def test_no_call_follows_one_that_a_handler_may_have_left(error: BaseException | None, made: bool) -> None:
-    calls: list[str] = []
-    with suppress(ValueError, SystemExit, KeyboardInterrupt), afterwards(lambda: calls.append("made")):
-        if error is not None:
-            raise error
-    assert bool(calls) is made
