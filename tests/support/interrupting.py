@@ -9,6 +9,8 @@ from types import FrameType
 from typing import Any
 
 _LONGEST_SECONDS = 5.0
+_TRIES = 4
+"""A call with a limit of time gets less far on a machine that is busy for a moment."""
 
 
 def interrupted_at_each_line(calls: Callable[[], tuple[Callable[[], object], Callable[[], object]]], *, files: tuple[str, ...]) -> int:
@@ -19,7 +21,7 @@ def interrupted_at_each_line(calls: Callable[[], tuple[Callable[[], object], Cal
     calls
         Returns a call, and what the handler calls.
     files
-        Names of the files whose lines count.
+        Ends of the paths of the files whose lines count.
 
     Raises
     ------
@@ -27,16 +29,19 @@ def interrupted_at_each_line(calls: Callable[[], tuple[Callable[[], object], Cal
         A call did not return.
     """
     line = 0
-    while True:
-        call, handler = calls()
-        place: list[str] = []
-        thread = threading.Thread(target=_call, args=(call, handler, line, files, place), daemon=True)
-        thread.start()
-        thread.join(_LONGEST_SECONDS)
-        assert not thread.is_alive(), f"hangs when interrupted at {place}"
-        if not place:
-            return line
+    while any(_is_interrupted_at(line, *calls(), files) for _ in range(_TRIES)):
         line += 1
+    return line
+
+
+def _is_interrupted_at(line: int, call: Callable[[], object], handler: Callable[[], object], files: tuple[str, ...]) -> bool:
+    """Make the call in a thread; return whether it came to that line."""
+    place: list[str] = []
+    thread = threading.Thread(target=_call, args=(call, handler, line, files, place), daemon=True)
+    thread.start()
+    thread.join(_LONGEST_SECONDS)
+    assert not thread.is_alive(), f"hangs when interrupted at {place}"
+    return bool(place)
 
 
 def _call(call: Callable[[], object], handler: Callable[[], object], line: int, files: tuple[str, ...], place: list[str]) -> None:

@@ -300,15 +300,23 @@ def test_a_signal_handler_may_come_at_any_moment_of_a_wait(handler: Callable[[He
     """Seen: SIGUSR1 every 0.5 ms, whose handler awaited what main awaited; a lock that main had was waited for, for ever."""
 
     def calls() -> tuple[Callable[[], object], Callable[[], object]]:
+        awaited: list[bool] = []
+
         def begin() -> StreamingQuery:
+            while not awaited:
+                time.sleep(0.001)
             time.sleep(0.03)
             return begun()
 
+        def wait() -> None:
+            awaited.append(True)
+            query.awaitTermination(0.02)
+
         query = held(Gate(), begin)
         threading.Thread(target=query.start_if_due).start()
-        return lambda: query.awaitTermination(0.02), lambda: handler(query)
+        return wait, lambda: handler(query)
 
-    assert interrupted_at_each_line(calls, files=("held_bounded_query.py", "threading.py", "reentrant_event.py")) > 20
+    assert interrupted_at_each_line(calls, files=("/held_bounded_query.py", "/threading.py", "/reentrant_event.py")) > 20
 
 
 def test_a_start_of_the_application_comes_behind_a_launch_under_way(gate: Gate) -> None:
