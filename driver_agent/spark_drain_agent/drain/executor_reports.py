@@ -13,11 +13,17 @@ from spark_drain_store.ranges import expand_ranges, format_ranges
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.user_code.batch_marks import marked
 
 __all__ = ["ExecutorSummary", "collect_executor_reports", "summarize"]
 
 _ROUNDS = 3
 _ROUND_SECONDS = 60.0
+_JOB = {
+    "spark.job.description": "spark-drain: executors report drained",
+    "spark.job.interruptOnCancel": "true",
+    "spark.scheduler.pool": None,  # back to the default one
+}
 
 
 @dataclass(frozen=True)
@@ -75,10 +81,9 @@ def _one_round(internals: SparkInternals, missing: list[tuple[str, str]]) -> set
     answers: set[str] = set()
 
     def run() -> None:
-        context.setJobGroup(group, "spark-drain: executors report drained", interruptOnCancel=True)
-        context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # back to the default pool
         try:
-            answers.update(internals.answers_of(missing))
+            with marked(context, _JOB | {"spark.jobGroup.id": group}):
+                answers.update(internals.answers_of(missing))
         except (*JavaError, OSError) as error:
             LOG.warning("executors did not all report: %s", error)
 

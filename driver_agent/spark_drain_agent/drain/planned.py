@@ -16,7 +16,8 @@ from spark_drain_agent.queries.flush_in_place import FLUSH_CONF, FLUSH_VALUES
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, in_words
 from spark_drain_agent.spark_internals.filesystems import filesystems_of
-from spark_drain_agent.spark_internals.session import SparkInternals, pins_threads
+from spark_drain_agent.spark_internals.jvm_thread import pins_threads
+from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sinks import unwritable, unwritable_columns
 from spark_drain_agent.spark_internals.sources import sources_without_end
 from spark_drain_agent.spark_internals.trial_folder import UnwritableFolderError

@@ -108,6 +108,11 @@ class Drain:
         return self._names is None or (self._beyond_return and self.report.state not in (DrainState.DRAINED, DrainState.STALLED))
 
     @property
+    def rests(self) -> bool:
+        """Whether it leaves the application alone, for days perhaps: it is only planned, or done with the queries that it names."""
+        return self.request.only_planned or (self._names is not None and self.report.state is DrainState.DRAINED)
+
+    @property
     def ends_application(self) -> bool:
         """Whether the application has been drained, and is to end as soon as the request is removed."""
         return self.report.state is DrainState.DRAINED and self.request.options().after_drain != "Keep"

@@ -261,8 +261,8 @@ class Agent:
         return tracked.query
 
     def let_go(self) -> None:
-        """Let Spark forget the queries that were stopped or have failed, unless a drain is under way, which may be about them."""
-        if self._drain is not None:
+        """Let Spark forget the queries that were stopped or have failed, unless a drain works on any, which may be about them."""
+        if self._drain is not None and not self._drain.rests:
             return
         try:
             self.registry.let_go(self.held.given_up)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError, in_words, interrupted
 from spark_drain_agent.spark_internals.session import SparkInternals
+from spark_drain_agent.spark_internals.sinks import writes_files
 from spark_drain_agent.spark_internals.writer import CapturedWriter
 
 __all__ = ["make_destination"]
@@ -15,7 +18,7 @@ _NO_FOLDER = ""
 
 
 def make_destination(internals: SparkInternals, captured: CapturedWriter) -> None:
-    """Make the table of `toTable()` where there is none, or the view of a memory sink, for a query that is started later.
+    """Make the table of `toTable()`, the folder of files or the view of a memory sink, for a query that is started later.
 
     Where that fails, the start will say why.
     """
@@ -25,6 +28,8 @@ def make_destination(internals: SparkInternals, captured: CapturedWriter) -> Non
                 _make_table(internals, captured, captured.table)
             elif captured.to_memory and captured.query_name:
                 internals.empty_frame(captured.dataset.schema()).createOrReplaceTempView(captured.query_name)
+            elif writes_files(internals, captured.source):
+                _make_folder(internals, captured)
     except Exception as error:
         if interrupted(error):
             raise
@@ -37,7 +42,17 @@ def _make_table(internals: SparkInternals, captured: CapturedWriter, table: str)
     if exists(table):
         return
     try:
-        internals.launch(internals.placed_at(captured, _NO_FOLDER)).stop()
+        _fail_to_start(internals, captured)
     except JavaError:
         if not exists(table):
             raise
+
+
+def _make_folder(internals: SparkInternals, captured: CapturedWriter) -> None:
+    """Have Spark make the sink, whose log it makes in the folder of its files (`FileStreamSink`)."""
+    with suppress(*JavaError):
+        _fail_to_start(internals, captured)
+
+
+def _fail_to_start(internals: SparkInternals, captured: CapturedWriter) -> None:
+    internals.launch(internals.placed_at(captured, _NO_FOLDER)).stop()

@@ -13,8 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.at_start import at_start
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
+from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread, pins_threads
 from spark_drain_agent.spark_internals.reflection import companion, private_field, set_private_field
-from spark_drain_agent.spark_internals.session import DEFAULT_FOLDER, SparkInternals, is_stopped, pins_threads
+from spark_drain_agent.spark_internals.session import SparkInternals, is_stopped
 from spark_drain_agent.spark_internals.sink_options import give_own_options, is_a_librarys
 from spark_drain_agent.start_waits import begin_launch
 
@@ -45,33 +46,27 @@ class LateStart:
 
     def __init__(self, internals: SparkInternals, captured: CapturedWriter, location: str | None) -> None:
         self._session = internals.cloned_session()
-        self._present, self.internals = internals, SparkInternals(internals.session, self._session)
+        self.internals = SparkInternals(internals.session, self._session)
         self._asked = captured
         self.captured = captured if location is None else internals.placed_at(captured, location)
-        self._location, self._mark = location, uuid.uuid4().hex
+        self._mark = uuid.uuid4().hex
 
     def _give_session(self, asked: CapturedWriter, query_id: str) -> bool:
         """Let the query of this id, if it is the one of this start, run in the copy of the session, with the sink that was asked for."""
         live = self.internals.live_of(query_id)
-        if pins_threads(self.internals.context):
-            found = live.local_property(_MARK) == self._mark
-        else:  # a thread's properties are those of any
-            found = any(query.id == query_id for query in self.internals.started_like(self.captured, self._location))
+        found = live.local_property(_MARK) == self._mark
         if found:
             live.session = self._session
             if (file_sink := live.file_sink) is not None:
                 set_private_field(file_sink, "sparkSession", self.captured.dataset.sparkSession())  # as it is at each batch
             if is_a_librarys(self.internals, asked):
                 give_own_options(self.internals, asked, live)
-            self.internals.context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # what its batches start is not late
+            live.set_local_property(_MARK, None)  # what its batches start is not late
         return found
 
     @contextmanager
     def _analysis_as_of_start(self) -> Iterator[None]:
         """Have Spark check the query by the confs that the session had: SQLConf.withExistingConf, which takes a function of Scala's."""
-        if not pins_threads(self.internals.context):
-            yield
-            return
         confs = private_field(companion(self.internals.jvm, "org.apache.spark.sql.internal.SQLConf"), "existingConf")
         before = confs.get()
         confs.set(self._session.sessionState().conf())
@@ -79,10 +74,6 @@ class LateStart:
             yield
         finally:
             confs.set(before)
-
-    @property
-    def _default_folder_has_changed(self) -> bool:
-        return self._present.session_conf(DEFAULT_FOLDER) != self.internals.session_conf(DEFAULT_FOLDER)
 
     def launch(self) -> StreamingQuery:
         """Start the query.
@@ -98,16 +89,12 @@ class LateStart:
             The application does not want it any more, or has started another one on its checkpoint.
         """
         context = self.internals.context
-        if self._location is None and not pins_threads(context) and self._default_folder_has_changed:
-            raise UnsupportedSparkError(
-                f"the session's {DEFAULT_FOLDER} has changed since start(), and with PYSPARK_PIN_THREAD=false Spark would start the query "
-                "there: set its option checkpointLocation"
-            )
         application, asked, placed = self.captured.dataset.sparkSession(), self._asked, self.captured
         if not placed.to_memory:
             starting = self.internals.starting_session(self._session, application)
             asked, placed = (self.internals.of_session(writer, starting) for writer in (asked, placed))
-        with at_start(self.internals, application, functools.partial(self._give_session, asked)) as listener:
+        change = functools.partial(self._give_session, asked)
+        with at_start(self.internals, application, change) as listener, in_one_jvm_thread(context):
             context.setLocalProperty(_MARK, self._mark)
             try:
                 with self._analysis_as_of_start():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, chain_of
+from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread
 from spark_drain_agent.spark_internals.live_tables import LiveSink, describe_sink, source_name
 from spark_drain_agent.spark_internals.reflection import companion, private_field, set_private_field
 from spark_drain_agent.spark_internals.trees import items, pairs, top_down
@@ -45,7 +46,7 @@ def operator_states(query: StreamingQuery) -> tuple[OperatorState, ...]:
 class LiveQuery:
     """A running micro-batch query's execution.
 
-    The progress lock belongs to a thread, so a locked section must stay in one Python thread (PySpark pins each to a JVM thread).
+    The progress lock belongs to a thread, so a locked section must stay in one Python thread.
     """
 
     def __init__(self, internals: SparkInternals, execution: Any) -> None:
@@ -62,13 +63,14 @@ class LiveQuery:
         """
         lock = self._execution.awaitProgressLock()
         milliseconds = self._internals.jvm.java.util.concurrent.TimeUnit.MILLISECONDS
-        while not lock.tryLock(_LOCK_MS, milliseconds):
-            if keep_waiting is not None:
-                keep_waiting()
-        try:
-            yield
-        finally:
-            lock.unlock()
+        with in_one_jvm_thread(self._internals.context):
+            while not lock.tryLock(_LOCK_MS, milliseconds):
+                if keep_waiting is not None:
+                    keep_waiting()
+            try:
+                yield
+            finally:
+                lock.unlock()
 
     @property
     def session(self) -> Any:
@@ -268,9 +270,13 @@ class LiveQuery:
         found = self._local_properties().getProperty(name)
         return None if found is None else str(found)
 
-    def set_local_property(self, name: str, value: str) -> None:
-        """Set a property that the query's next jobs carry to their tasks."""
-        self._local_properties().setProperty(name, value)
+    def set_local_property(self, name: str, value: str | None) -> None:
+        """Set a property that the query's next jobs carry to their tasks; None takes it away."""
+        properties = self._local_properties()
+        if value is None:
+            properties.remove(name)
+        else:
+            properties.setProperty(name, value)
 
     def _local_properties(self) -> Any:
         """Return the local properties of the query's thread.

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyspark import SparkContext
+
+from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread
 from spark_drain_agent.spark_internals.open_calls import afterwards
 from spark_drain_agent.spark_internals.reflection import private_field
 
@@ -62,18 +65,21 @@ def share_catalogs(session: Any, application: Any) -> None:
 
 
 @contextmanager
-def active(sessions: Any, session: Any) -> Iterator[None]:
+def active(context: SparkContext, sessions: Any, session: Any) -> Iterator[None]:
     """Make a session the calling thread's active one: without any, Delta's catalog does not find the table of ``toTable`` again.
 
     Parameters
     ----------
+    context
+        Of this process.
     sessions
         Companion of Spark's session class.
     session
         The JVM's session.
     """
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session)
-    go_back = (lambda: sessions.setActiveSession(before.get())) if before.isDefined() else sessions.clearActiveSession
-    with afterwards(go_back):
-        yield
+    with in_one_jvm_thread(context):
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(session)
+        go_back = (lambda: sessions.setActiveSession(before.get())) if before.isDefined() else sessions.clearActiveSession
+        with afterwards(go_back):
+            yield

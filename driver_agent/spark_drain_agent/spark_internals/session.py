@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from py4j.clientserver import ClientServer  # type: ignore[import-untyped]  # py4j ships no types
-from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
+from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
@@ -39,14 +38,12 @@ from spark_drain_agent.spark_internals.unsteady import without_seeds
 from spark_drain_agent.spark_internals.writer import SAME_VERSION_CONF, VERSION_CONF, CapturedWriter
 
 __all__ = [
-    "DEFAULT_FOLDER",
     "SparkInternals",
     "active_context",
     "classic",
     "connect_server_here",
     "elements",
     "is_stopped",
-    "pins_threads",
     "submitted_conf",
 ]
 
@@ -60,7 +57,7 @@ _EXECUTOR_ID, _LOG_URL = "SPARK_EXECUTOR_ID", "SPARK_LOG_URL_STDOUT"
 """Variables in the environment of an executor's process."""
 _POLL_SECONDS = 0.02
 _seen: SparkContext | None = None
-DEFAULT_FOLDER = "spark.sql.streaming.checkpointLocation"
+_DEFAULT_FOLDER = "spark.sql.streaming.checkpointLocation"
 """Conf: where named queries have their checkpoints that say nothing of it themselves."""
 _DATASETS = ("org.apache.spark.sql.classic.Dataset", "org.apache.spark.sql.Dataset")
 _SESSIONS = ("org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.SparkSession")
@@ -79,11 +76,6 @@ def is_stopped(context: SparkContext) -> bool:
     """Return whether PySpark has stopped it."""
     java_context: object = context._jsc
     return java_context is None
-
-
-def pins_threads(context: SparkContext) -> bool:
-    """Return whether each Python thread has a JVM thread of its own, which a function called by Spark runs in (PYSPARK_PIN_THREAD)."""
-    return isinstance(context._gateway, ClientServer)
 
 
 def classic(session: object) -> bool:
@@ -354,7 +346,7 @@ class SparkInternals:
 
     def active(self, captured: CapturedWriter) -> AbstractContextManager[None]:
         """Make a writer's session the calling thread's active one."""
-        return active(self.first_class(_SESSIONS), captured.dataset.sparkSession())
+        return active(self.context, self.first_class(_SESSIONS), captured.dataset.sparkSession())
 
     def _with_own_sink(self, captured: CapturedWriter, jwriter: Any, checkpoint: str) -> StreamingQuery:
         def change(query_id: str) -> bool:
@@ -418,7 +410,7 @@ class SparkInternals:
         """Return the checkpoint folder as the writer will resolve it, or None for a temporary one."""
         location = captured.option("checkpointLocation")
         if location is None:
-            base = self.session_conf(DEFAULT_FOLDER)
+            base = self.session_conf(_DEFAULT_FOLDER)
             if not base or not captured.query_name:
                 return None
             location = self.jvm.org.apache.hadoop.fs.Path(base, captured.query_name).toString()
@@ -453,7 +445,7 @@ class SparkInternals:
         """Return how many limits with state the plan has in a session that keeps them (`empty_limits.keep_empty_limits`)."""
         session = self.cloned_session()
         keep_empty_limits(session)
-        with active(self.first_class(_SESSIONS), session):  # by whose confs the optimizer goes
+        with active(self.context, self.first_class(_SESSIONS), session):  # by whose confs the optimizer goes
             return sum(operator.name in LIMITS for operator in self._operators(captured, session.sessionState()))
 
     def _operators(self, captured: CapturedWriter, state: Any) -> list[LogicalOperator]:
@@ -523,7 +515,7 @@ class SparkInternals:
         return self.qualified(execution.resolvedCheckpointRoot()) == location
 
     def _default_folder(self) -> str:
-        base = self.session_conf(DEFAULT_FOLDER)
+        base = self.session_conf(_DEFAULT_FOLDER)
         return self.qualified(base) if base else ""
 
     def same_plan(self, one: CapturedWriter, other: CapturedWriter) -> bool:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext, TaskContext
 
+from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread, pins_threads
 from spark_drain_agent.spark_internals.open_calls import afterwards
-from spark_drain_agent.spark_internals.session import active_context, is_stopped, pins_threads
+from spark_drain_agent.spark_internals.session import active_context, is_stopped
 
 __all__ = ["DRAIN_PANE_PROPERTY", "UnknownBatchError", "generation", "is_drain_pane", "marked", "marks_of_start"]
 
@@ -84,10 +85,11 @@ def marks_of_start(generation: int) -> dict[str, str | None]:
 @contextmanager
 def marked(context: SparkContext, marks: Mapping[str, str | None]) -> Iterator[None]:
     """Give the queries that are started in this block, by this thread, local properties; None takes one away."""
-    before = {name: context.getLocalProperty(name) for name in marks}  # of the batch that starts a query
-    _set_properties(context, marks)
-    with afterwards(lambda: _set_properties(context, before)):
-        yield
+    with in_one_jvm_thread(context):
+        before = {name: context.getLocalProperty(name) for name in marks}  # of the batch that starts a query
+        _set_properties(context, marks)
+        with afterwards(lambda: _set_properties(context, before)):
+            yield
 
 
 def _set_properties(context: SparkContext, properties: Mapping[str, str | None]) -> None:

@@ -130,6 +130,28 @@ def test_the_rows_of_a_memory_sink_are_in_the_session_of_the_application(warm: W
 
 
 @pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("option", [True, False])
+def test_the_folder_of_files_is_there_when_their_start_has_returned(warm: Warm, tmp_path: Path, bounded: bool, option: bool) -> None:
+    """The program's next query reads it, and would fail in load() for want of a folder."""
+    folder = str(tmp_path / "out/bounded")
+    with held(warm, tmp_path) as feed:
+        rows = rows_of(warm, tmp_path).writeStream.format("json").option("checkpointLocation", str(tmp_path / "checkpoints/bounded"))
+        rows = rows.option("path", folder) if option else rows
+        path = None if option else folder
+        query = (rows.trigger(availableNow=True) if bounded else rows).start(path)
+        behind = warm.session.readStream.schema("id long").json(folder)
+    in_thread(query.awaitTermination)
+    if not bounded:
+        query = rows.start(path)
+        query.processAllAvailable()
+        query.stop()
+    reading = behind.writeStream.format("memory").queryName("behind").trigger(availableNow=True).start()
+    reading.awaitTermination(60)
+    assert Counter(row["id"] for row in warm.session.table("behind").collect()) == Counter(feed.ids)
+    warm.session.streams.resetTerminated()
+
+
+@pytest.mark.parametrize("bounded", [True, False])
 def test_the_table_is_there_when_the_call_that_makes_it_has_returned(warm: Warm, tmp_path: Path, bounded: bool) -> None:
     """The program reads or alters it next."""
     table = f"made_{bounded}".lower()

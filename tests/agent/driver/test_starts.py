@@ -34,7 +34,7 @@ from spark_drain_store.drains import write_notification
 
 from tests.agent.apps.sinks import read, to_files
 from tests.agent.driver.streams import Started, in_thread, listening, start, writer
-from tests.agent.harness import Drains, Driver, Feed, eventually, exactly, ids_in
+from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -425,23 +425,6 @@ def test_a_query_that_is_stopped_under_a_drain_that_names_it(warm: Warm, tmp_pat
         assert (drain["reason"], "stopped query 'other' while it was being drained" in drain["message"]) == ("QueryFailed", True)
     blocked.processAllAvailable()
     assert ids_in(tmp_path / "out/blocked") == exactly(feed.ids)
-
-
-def test_without_pinned_threads(tmp_path: Path, feed: Feed) -> None:
-    """A batch that runs in a thread of py4j stops one query and starts another one while the drain waits for it."""
-    drains = Drains(tmp_path / "store")
-    driver = Driver("unpinned.py", tmp_path, store=drains, prefix=("env", "PYSPARK_PIN_THREAD=false"))
-    try:
-        eventually((tmp_path / "began").exists, "a batch to begin", alive=driver)
-        asked = drains.write()
-        drains.reaches(asked, "Stopping", reason="BatchRunning", driver=driver)
-        (tmp_path / "go").touch()
-        assert names(drains.reaches(asked, "Drained", driver=driver)) == {"batching", "started"}
-        assert "PYSPARK_PIN_THREAD=false" in (tmp_path / "told").read_text()
-        drains.clean_up()
-        assert driver.wait() == 0, driver.tail()
-    finally:
-        driver.close()
 
 
 def test_a_batch_starts_a_query_while_the_drain_waits_for_it(warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event) -> None:

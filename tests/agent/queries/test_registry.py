@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent.queries.ended_query import EndedQuery
 from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.spark_internals.live_query import LiveQuery
@@ -104,6 +105,32 @@ def test_what_the_application_has_stopped_is_named_and_not_kept(warm: Warm, tmp_
     assert (left.query.isActive, left.query.awaitTermination(1), left.query.exception()) == (False, True, None)
     with pytest.raises(ValueError, match="not started again"):
         left.captured.launch(None)
+
+
+@pytest.mark.parametrize(
+    ("options", "state"),
+    [
+        pytest.param({"execution": "PlanOnly"}, "Acknowledged", id="a plan"),
+        pytest.param({"execution": "AfterApproval"}, "Acknowledged", id="approval"),
+        pytest.param({"queries": "drained", "afterDrain": "Keep"}, "Drained", id="cleanup"),
+    ],
+)
+def test_what_is_stopped_is_not_kept_while_a_drain_waits(warm: Warm, tmp_path: Path, options: dict[str, str], state: str) -> None:
+    """It may wait for days (seen: OutOfMemoryError after 60 queries, with 8 MB of data each)."""
+
+    def begun(name: str) -> StreamingQuery:
+        query = warm.session.readStream.format("rate").load().writeStream.format("noop").queryName(name)
+        return query.option("checkpointLocation", str(tmp_path / name)).start()
+
+    def begun_and_stopped() -> Any:
+        started = begun("over")
+        started.stop()
+        return weak(warm, started._jsq.streamingQuery())
+
+    begun("drained").processAllAvailable()
+    with warm.requested(**options) as asked:
+        eventually(lambda: warm.drains.show(asked)["state"] == state and warm.drains.show(asked)["queries"], what="the drain to wait")
+        forgotten_by_spark(warm, begun_and_stopped())
 
 
 def failing(warm: Warm) -> DataFrame:
