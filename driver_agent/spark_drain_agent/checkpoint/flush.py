@@ -15,6 +15,7 @@ from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, 
 from spark_drain_agent.checkpoint.state_files import lacking, lacking_ids, needed_state
 from spark_drain_agent.clock import wall
 from spark_drain_agent.milestones import reached
+from spark_drain_agent.spark_internals.errors import interrupted
 from spark_drain_agent.spark_internals.live_query import OperatorState, operator_states
 
 __all__ = [
@@ -224,5 +225,7 @@ def _run_once(launch_once: LaunchOnce, checkpoint: Checkpoint) -> StreamingQuery
         query = launch_once(uri.rstrip("/"))
         query.awaitTermination()
     except Exception as error:
+        if interrupted(error):
+            raise
         raise FlushError(f"batch {checkpoint.newest_offsets} failed: {error}") from error
     return query

@@ -22,6 +22,8 @@ __all__ = ["ends_for_a_signal", "gives_up_start", "take_note_of_signals", "told_
 
 _CLEANING_UP_SECONDS = 60.0
 _ENDING = (signal.SIGTERM, signal.SIGINT)
+_LEAVING = (*_ENDING, signal.SIGHUP, signal.SIGQUIT)
+"""Where a handler of the last two ends the program, a terminal or a supervisor has told it to; others read settings anew, or log."""
 _arrived: dict[int, float] = {}
 _noting = False
 
@@ -108,8 +110,8 @@ def gives_up_start(begun: float) -> bool:
 
 
 def ends_for_a_signal() -> bool:
-    """Return whether the calling code is, or was left by, the application's handler of SIGTERM or SIGINT."""
+    """Return whether the calling code is, or was left by, the application's handler of SIGTERM, SIGINT, SIGHUP or SIGQUIT."""
     if threading.current_thread() is not threading.main_thread():
         return False  # Python runs handlers in the main thread only
     error = sys.exc_info()[1]
-    return isinstance(error, KeyboardInterrupt) or in_handler(sys._getframe(), _ENDING) or raised_by_handler(error, _ENDING)
+    return isinstance(error, KeyboardInterrupt) or in_handler(sys._getframe(), _LEAVING) or raised_by_handler(error, _LEAVING)

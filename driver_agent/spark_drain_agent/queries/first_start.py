@@ -165,8 +165,10 @@ def _keep_until_committed(
             while may_write() and awaited():
                 time.sleep(_LOOK_SECONDS)
             lease.release()
-        except (*JavaError, OSError):  # Spark was stopped
-            lease.fall_silent()
+        except Exception as error:
+            lease.fall_silent()  # who waits for its end would do so for ever
+            if not isinstance(error, (*JavaError, OSError)):  # Spark was stopped
+                raise
 
 
 def _prepare(tracked: TrackedQuery, files: CheckpointFiles, journal: Journal, running: Callable[[], bool]) -> None:

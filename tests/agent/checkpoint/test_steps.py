@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from spark_drain_agent.checkpoint.complete import Application, complete
 from spark_drain_agent.checkpoint.fence import can_undo, fence, fence_line, is_fence, never_fenced
 from spark_drain_agent.checkpoint.files import CheckpointFiles
@@ -369,6 +370,20 @@ def test_a_journal_that_is_older_than_its_checkpoint_is_not_believed(tmp_path: P
     assert live.files.below("") == before
     fence(live.files, JOURNAL)
     assert complete(live.files, dataclasses.replace(JOURNAL, step=JournalStep.FLUSHED), application).journal.step is JournalStep.DONE
+
+
+def test_a_flush_that_a_signal_handler_leaves_has_not_failed(tmp_path: Path) -> None:
+    """The program's `start()` finishes what a drain has begun; Py4J makes an error of its own of what the handler raises."""
+    live = checkpoint(files_in(tmp_path), 7, 7)
+    fence(live.files, JOURNAL)
+    journal = log_flush(live.files, JOURNAL, copy_to_work(live.files, JOURNAL))
+
+    def is_left(_: str) -> Any:
+        raise Py4JError("An error occurred while calling o425.awaitTermination")
+
+    application = Application(launch_once=is_left, check_version=lambda _: None, export=lambda _: None)
+    with pytest.raises(Py4JError, match="o425"):
+        complete(live.files, journal, application)
 
 
 def test_reseeded_logs(tmp_path: Path) -> None:

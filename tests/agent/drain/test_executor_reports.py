@@ -40,7 +40,7 @@ def test_where_no_thread_can_ask_them_they_are_silent_and_asked_again(monkeypatc
     def refused(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    context = SimpleNamespace(setJobGroup=lambda *_, **__: None, setLocalProperty=lambda *_: None)
+    context = SimpleNamespace(_jsc=None, _gateway=None, getLocalProperty=lambda _: None)  # as one that was stopped
     answers_of: Any = lambda missing: {executor for _, executor in missing}  # noqa: E731
     internals: Any = SimpleNamespace(context=context, executors=lambda: [("1", "host")], answers_of=answers_of)
     with monkeypatch.context() as patched:

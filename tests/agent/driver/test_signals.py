@@ -36,14 +36,16 @@ class ToldError(Exception):
 def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leave handlers as they are, and no signal noted, where an agent is attached in this process."""
     monkeypatch.setattr(signals, "_arrived", {})
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("restored")
-@pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, True), (signal.SIGALRM, False)])
+@pytest.mark.parametrize(
+    ("number", "ends"), [(signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGQUIT, True), (signal.SIGALRM, False)]
+)
 def test_a_program_ends_for_some_signals_only(number: int, ends: bool) -> None:
     """A time limit is no word of Kubernetes'."""
     seen = []

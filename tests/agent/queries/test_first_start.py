@@ -57,6 +57,22 @@ def test_a_store_that_does_not_answer_once_ends_no_lease(
     assert (len(looked), lease.ends) == (looks, [end])
 
 
+def test_the_lease_ends_with_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A next SparkContext of the driver waits for its end."""
+
+    def awaits(files: CheckpointFiles, journal: Journal) -> bool:
+        raise ValueError("not an offset log")
+
+    monkeypatch.setattr(first_start, "awaits_first_batch", awaits)
+    lease, internals = _Lease(), SimpleNamespace(stop_returned=False, jvm_ended=False)
+    tracked = SimpleNamespace(internals=internals, ended=False, query=None, refused=False, label="query 'q'")
+    with pytest.raises(ValueError, match="not an offset log"):
+        first_start._keep_until_committed(
+            cast(Lease, lease), cast(TrackedQuery, tracked), files_in(tmp_path), cast(Journal, None), lambda: True
+        )
+    assert lease.ends == ["silent"]
+
+
 def test_a_query_without_input_asks_its_store_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have none for days, and each look at an object store is a request."""
     planned, looked = iter([False] * 5 + [True] * 3), iter([True, True, False])
