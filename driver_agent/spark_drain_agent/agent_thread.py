@@ -19,6 +19,7 @@ __all__ = [
     "in_callback",
     "in_drains_callback",
     "is_agent",
+    "is_agents_thread",
     "no_thread_starts",
     "side_by_side",
 ]
@@ -31,6 +32,8 @@ NO_THREAD_STARTS = (
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _thread = threading.local()
+_NAME = "spark-drain"
+"""What the names of the agent's threads begin with."""
 
 
 @contextmanager
@@ -48,6 +51,11 @@ def is_agent() -> bool:
     """Return whether the calling code is the agent's, in an `as_agent` block."""
     depth = getattr(_thread, "agent", None)
     return depth is not None and depth == _calls_from_java()
+
+
+def is_agents_thread() -> bool:
+    """Return whether the calling thread is one that the agent has made."""
+    return threading.current_thread().name.startswith(_NAME)
 
 
 @contextmanager

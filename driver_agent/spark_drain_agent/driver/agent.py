@@ -34,6 +34,7 @@ from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.queries.unasked_starts import QueryStart, UnaskedStarts
 from spark_drain_agent.spark_internals.destination import make_destination
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, answered, in_words, interrupted
+from spark_drain_agent.spark_internals.jvm_thread import keep_connections_apart
 from spark_drain_agent.spark_internals.late_start import LateStart
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.writer import CapturedWriter
@@ -93,6 +94,7 @@ class Agent:
         """Look for a drain before any query can start, then keep watching."""
         for conf in DURATIONS:
             conf.read_or_default(self.internals.session_conf)  # warns in time
+        keep_connections_apart(self.internals.context)
         self._watch.begin()
 
     @property

@@ -1,8 +1,14 @@
-"""The thread of the JVM in which the calls of a Python thread are made."""
+"""The thread of the JVM in which the calls of a Python thread are made.
+
+With ``PYSPARK_PIN_THREAD=false`` each connection of Py4J's has one, and a call is made by any connection that is free, the last one used first
+(`py4j.java_gateway.GatewayClient`). A program of one thread has the same thread of the JVM all along, with the local properties that it has
+set there; so the agent's threads have connections of their own.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +16,9 @@ from typing import Any
 from py4j.clientserver import ClientServer  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark import SparkContext
 
-__all__ = ["in_one_jvm_thread", "pins_threads"]
+from spark_drain_agent.agent_thread import is_agents_thread
+
+__all__ = ["in_one_jvm_thread", "keep_connections_apart", "pins_threads"]
 
 
 class _Kept(threading.local):
@@ -31,17 +39,13 @@ def pins_threads(context: SparkContext) -> bool:
 
 @contextmanager
 def in_one_jvm_thread(context: SparkContext) -> Iterator[None]:
-    """Have one thread of the JVM make all calls of the calling thread, for what belongs to a thread: locks, local properties, sessions.
-
-    Otherwise, with ``PYSPARK_PIN_THREAD=false``, Py4J makes each call by any connection that is free (`py4j.java_gateway.GatewayClient`),
-    and each of them has a thread in the JVM.
-    """
+    """Have one thread of the JVM make all calls of the calling thread, for what belongs to a thread: locks, local properties, sessions."""
     gateway = context._gateway
     if gateway is None or pins_threads(context) or _kept.connection is not None:
         yield
         return
+    keep_connections_apart(context)
     client = gateway._gateway_client
-    _let_connections_be_kept(client)
     _kept.connection, _kept.is_idle = client._get_connection(), True
     try:
         yield
@@ -51,22 +55,35 @@ def in_one_jvm_thread(context: SparkContext) -> Iterator[None]:
             client._give_back_connection(connection)
 
 
-def _let_connections_be_kept(client: Any) -> None:
+def keep_connections_apart(context: SparkContext) -> None:
+    """Give the agent's threads connections of their own, and let any thread keep one; once per gateway."""
+    gateway = context._gateway
+    if gateway is None or pins_threads(context):
+        return
+    client = gateway._gateway_client
     with _installing:
         if "_give_back_connection" in vars(client):
             return
-        take, give_back = client._get_connection, client._give_back_connection
+        take, give_back, create = client._get_connection, client._give_back_connection, client._create_connection
+        agents: deque[Any] = deque()
 
-        def take_kept() -> Any:
-            if _kept.connection is None or not _kept.is_idle:
+        def take_own() -> Any:
+            if _kept.connection is not None and _kept.is_idle:
+                _kept.is_idle = False
+                return _kept.connection
+            if not is_agents_thread():
                 return take()
-            _kept.is_idle = False
-            return _kept.connection
+            try:
+                return agents.pop()
+            except IndexError:
+                return create()
 
         def keep(connection: Any) -> None:
             if connection is _kept.connection:
                 _kept.is_idle = True
+            elif is_agents_thread():
+                agents.append(connection)
             else:
                 give_back(connection)
 
-        client._get_connection, client._give_back_connection = take_kept, keep
+        client._get_connection, client._give_back_connection = take_own, keep

@@ -83,6 +83,7 @@ def test_a_bounded_query_that_was_put_off_has_the_default_folder_of_its_start(
     eventually((tmp_path / "started").exists, "the start to return", alive=driver)
     drains.clean_up()
     assert driver.wait() == 0, driver.tail()
+    assert (tmp_path / "pools").read_text() == "reports", "main's calls are made by the thread of the JVM that has made them before"
     assert ids_in(tmp_path / "bounded") == exactly(feed.ids)
     assert (tmp_path / "then").is_dir()
     assert not (tmp_path / "later").exists()
