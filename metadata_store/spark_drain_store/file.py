@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -47,7 +48,9 @@ class FileStore:
     @contextmanager
     def _locked(self, *, exclusive: bool) -> Iterator[None]:
         try:
-            descriptor = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+            if self._folder.is_symlink():
+                raise OSError(errno.ELOOP, "it is a symbolic link")
+            descriptor = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         except OSError as error:
             raise StoreUnavailableError(f"the metadata store {self._folder} cannot be opened: {error}") from error
         try:

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from spark_drain_store.kube_client import ApiUnavailableError
+from spark_drain_store.one_line import one_line
 
-from spark_drain_operator.one_line import one_line
 from spark_drain_operator.settings import NodeSettings, Settings
 from spark_drain_operator.storage.access import NotServedError
 

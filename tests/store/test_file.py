@@ -68,6 +68,22 @@ def test_a_lock_that_is_never_released_is_waited_for_a_while(tmp_path: Path, mon
     assert store.read().entries == {"a": "1"}
 
 
+@pytest.mark.parametrize("link", [".lock", ""])
+def test_links_are_not_followed_to_files_of_others(tmp_path: Path, link: str) -> None:
+    """Who may write the folder would have the driver make files where only the driver may."""
+    folder, elsewhere = tmp_path / "requests", tmp_path / "elsewhere"
+    if link:
+        folder.mkdir()
+    else:
+        elsewhere.mkdir()
+    (folder / link).symlink_to(elsewhere)
+    store = FileStore(folder)
+    for act in (store.read, lambda: store.write({"a": "1"})):
+        with pytest.raises(StoreUnavailableError, match="symbolic link"):
+            act()
+    assert not elsewhere.exists() or not list(elsewhere.iterdir())
+
+
 def test_a_process_that_is_forked_meanwhile_does_not_keep_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An application may fork workers, which inherit what is open, while the agent looks at its store."""
     store = FileStore(tmp_path)

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from spark_drain_store.kube_client import ApiError, ApiUnavailableError, KubeClient
+from spark_drain_store.one_line import one_line
 
 from spark_drain_operator.clock import later, now
 from spark_drain_operator.maintenance.clearing import Clearing, time_given
 from spark_drain_operator.maintenance.evacuation import Evacuation, named
 from spark_drain_operator.maintenance.objects import NODE_LABEL, OPT_IN
-from spark_drain_operator.one_line import one_line
 from spark_drain_operator.storage import Cluster
 from spark_drain_operator.storage.nodes import Node
 

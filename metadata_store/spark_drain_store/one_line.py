@@ -1,4 +1,4 @@
-"""Words of agents and of the API server, as one line of a log or terminal."""
+"""Words of requests, of agents and of the API server, as one line of a log or terminal."""
 
 from __future__ import annotations
 
