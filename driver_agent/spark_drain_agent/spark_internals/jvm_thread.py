@@ -1,6 +1,6 @@
 """The thread of the JVM in which the calls of a Python thread are made.
 
-With ``PYSPARK_PIN_THREAD=false`` each connection of Py4J's has one, and a call is made by any connection that is free, the one that was used
+With ``PYSPARK_PIN_THREAD=false`` each connection of Py4J's has one, and a call is made by any connection that is free, the one used
 last first (`py4j.java_gateway.GatewayClient`). A program of one thread has the same thread of the JVM all along, with the local properties
 that it has set there; so the agent's threads have connections of their own.
 """
