@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.milestones import LOG
 from spark_drain_agent.spark_internals.errors import JavaError, in_words, interrupted
@@ -29,7 +27,7 @@ def make_destination(internals: SparkInternals, captured: CapturedWriter) -> Non
             elif captured.to_memory and captured.query_name:
                 internals.empty_frame(captured.dataset.schema()).createOrReplaceTempView(captured.query_name)
             elif writes_files(internals, captured.source):
-                _make_folder(internals, captured)
+                _refused_start(internals, captured)  # the sink makes its log in the folder of its files (`FileStreamSink`)
     except Exception as error:
         if interrupted(error):
             raise
@@ -41,18 +39,17 @@ def _make_table(internals: SparkInternals, captured: CapturedWriter, table: str)
     exists = internals.session.catalog.tableExists
     if exists(table):
         return
+    refused = _refused_start(internals, captured)
+    if refused is not None and not exists(table):
+        raise refused
+
+
+def _refused_start(internals: SparkInternals, captured: CapturedWriter) -> Exception | None:
+    """Have Spark make what the query writes to, in a start that it refuses next, and return what it says."""
     try:
-        _fail_to_start(internals, captured)
-    except JavaError:
-        if not exists(table):
+        internals.launch(internals.placed_at(captured, _NO_FOLDER)).stop()
+    except JavaError as error:
+        if interrupted(error):
             raise
-
-
-def _make_folder(internals: SparkInternals, captured: CapturedWriter) -> None:
-    """Have Spark make the sink, whose log it makes in the folder of its files (`FileStreamSink`)."""
-    with suppress(*JavaError):
-        _fail_to_start(internals, captured)
-
-
-def _fail_to_start(internals: SparkInternals, captured: CapturedWriter) -> None:
-    internals.launch(internals.placed_at(captured, _NO_FOLDER)).stop()
+        return error
+    return None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,6 +19,7 @@ from spark_drain_agent.driver.held_bounded_query import HeldBoundedQuery
 from spark_drain_agent.spark_internals import late_start, sink_options
 from spark_drain_agent.spark_internals.at_start import StartListener
 from spark_drain_agent.spark_internals.reflection import private_field
+from spark_drain_agent.spark_internals.session import SparkInternals
 
 from tests.agent.apps.sinks import read
 from tests.agent.driver.streams import in_thread, start
@@ -126,6 +128,22 @@ def test_the_rows_of_a_memory_sink_are_in_the_session_of_the_application(warm: W
         assert warm.session.table("remembered").schema == rows_of(warm, tmp_path).schema
     in_thread(query.awaitTermination)
     assert Counter(row["id"] for row in warm.session.table("remembered").collect()) == Counter(feed.ids)
+    warm.session.streams.resetTerminated()
+
+
+def test_what_a_signal_handler_raises_leaves_the_start_of_a_query_that_is_put_off(
+    warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a limit of time; Py4J makes an error of its own of it."""
+
+    def is_left(*_: Any) -> Any:
+        raise Py4JError("An error occurred while calling o1.start")
+
+    with held(warm, tmp_path):
+        monkeypatch.setattr(SparkInternals, "launch", is_left)
+        with pytest.raises(Py4JError, match="o1"):
+            files(warm, tmp_path)
+        monkeypatch.undo()
     warm.session.streams.resetTerminated()
 
 
