@@ -22,7 +22,7 @@ from spark_drain_agent.spark_internals.sinks import unwritable, unwritable_colum
 from spark_drain_agent.spark_internals.sources import sources_without_end
 from spark_drain_agent.spark_internals.trial_folder import UnwritableFolderError
 
-__all__ = ["planned", "refuse_confs", "refuse_export", "refuse_side_output", "refuse_unknown_end"]
+__all__ = ["planned", "refuse_confs", "refuse_export", "refuse_side_output", "refuse_unknown_end", "wrong_conf"]
 
 
 def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
@@ -50,22 +50,25 @@ def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
 
 def refuse_confs(internals: SparkInternals) -> None:
     """Raise `PlanRejectedError` where a conf of a session cannot be read: beyond the point of no return it would be too late."""
+    if wrong := wrong_conf(internals):
+        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, wrong)
+    if durations := wrong_durations(internals.session_conf):
+        such = "such a value" if len(durations) == 1 else "such values"
+        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, f"{'; '.join(durations)}: start the application with {such}")
+
+
+def wrong_conf(internals: SparkInternals) -> str:
+    """Return what a session's confs have that cannot be read, durations aside, and the way out; "" where there is nothing."""
     flush = internals.session_conf(FLUSH_CONF, FLUSH_VALUES[0])
     if flush not in FLUSH_VALUES:
-        raise PlanRejectedError(
-            reasons.UNSUPPORTED_OPTION,
-            f"{FLUSH_CONF} is {flush!r}, and may be {' or '.join(FLUSH_VALUES)}: start the application with one of them",
-        )
+        return f"{FLUSH_CONF} is {flush!r}, and may be {' or '.join(FLUSH_VALUES)}: start the application with one of them"
     for name in (ATOMIC_CONF, TRIED_CONF):
         if wrong := no_schemes(internals.session_conf(name, "")):
-            raise PlanRejectedError(
-                reasons.UNSUPPORTED_OPTION,
+            return (
                 f"{name} has {', '.join(map(repr, wrong))}, and is a list of schemes, comma separated, as in 'oss,cosn': start the "
-                "application with such a value",
+                "application with such a value"
             )
-    if wrong := wrong_durations(internals.session_conf):
-        such = "such a value" if len(wrong) == 1 else "such values"
-        raise PlanRejectedError(reasons.UNSUPPORTED_OPTION, f"{'; '.join(wrong)}: start the application with {such}")
+    return ""
 
 
 def refuse_unknown_end(tracked: TrackedQuery, sources: str) -> None:

@@ -18,6 +18,7 @@ from spark_drain_agent.checkpoint.journal import Journal, read_journal
 from spark_drain_agent.clock import monotonic, utc_now
 from spark_drain_agent.drain.decide import Assignment, decide
 from spark_drain_agent.drain.identity import Identity
+from spark_drain_agent.drain.planned import wrong_conf
 from spark_drain_agent.drain.recovery import end_interrupted_drain, report_ended
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.driver.held_queries import HeldQueries
@@ -94,6 +95,8 @@ class Agent:
         """Look for a drain before any query can start, then keep watching."""
         for conf in DURATIONS:
             conf.read_or_default(self.internals.session_conf)  # warns in time
+        if wrong := wrong_conf(self.internals):
+            LOG.warning("drains will be rejected: %s", wrong)
         keep_connections_apart(self.internals.context)
         self._watch.begin()
 

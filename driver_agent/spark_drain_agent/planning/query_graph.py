@@ -70,7 +70,7 @@ def declared_dependencies(setting: str, names: Mapping[str, str]) -> dict[str, t
         return found
     for pair in setting.split(","):
         writer, arrow, reader = (part.strip() for part in pair.partition(">"))
-        if not (writer and arrow and reader):
+        if not (writer and arrow and reader) or (">" in reader and reader not in names):
             raise UnknownDependencyError(
                 f"{QUERY_DEPENDENCIES} {setting!r} has {pair.strip()!r} in it: write WRITER>READER pairs of query names, or none"
             )

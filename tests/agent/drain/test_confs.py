@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.driver.watch import Watch
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.harness import Feed, exactly, ids_in
@@ -40,6 +41,13 @@ def test_a_value_that_says_nothing_is_refused_by_name(warm: Warm, tmp_path: Path
     assert reason == "UnsupportedOption"
     assert message.startswith(f"{conf} {told}")
     assert query.isActive
+
+
+def test_the_log_warns_of_it_in_time(warm: Warm, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Watch, "begin", lambda _: None)
+    with session_confs(warm.session, {"spark.sparkdrain.flush": "auto"}):
+        warm.agent.begin()
+    assert "drains will be rejected: spark.sparkdrain.flush is 'auto', and may be Auto or WorkCopy" in caplog.text
 
 
 def test_all_durations_that_cannot_be_read_are_told_at_once(warm: Warm, tmp_path: Path) -> None:

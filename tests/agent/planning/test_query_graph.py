@@ -61,7 +61,14 @@ def test_dependencies_are_found_in_places_unless_the_conf_says_them() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "words"),
-    [("a>", "has 'a>' in it"), ("a", "write WRITER>READER pairs"), (">b", "has '>b'"), ("a>b,", "has ''"), ("a>d", "names query 'd'")],
+    [
+        ("a>", "has 'a>' in it"),
+        ("a", "write WRITER>READER pairs"),
+        (">b", "has '>b'"),
+        ("a>b,", "has ''"),
+        ("a>b>c", "has 'a>b>c' in it"),
+        ("a>d", "names query 'd'"),
+    ],
 )
 def test_a_conf_that_cannot_be_followed_is_named(setting: str, words: str) -> None:
     with pytest.raises(UnknownDependencyError, match=r"spark\.sparkdrain\.queryDependencies") as refused:
