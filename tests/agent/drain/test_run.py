@@ -43,6 +43,7 @@ class NoSpark:
     stopped = False
     jvm_ended = False
     application_id = "run-2"
+    context = SimpleNamespace(_gateway=None)
 
     def executors(self) -> list[tuple[str, str]]:
         return []
