@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -41,6 +42,7 @@ class NoQueries:
 
     stopped = False
     application_id = "spark-one"
+    context = SimpleNamespace(_gateway=None)
 
     def executors(self) -> list[tuple[str, str]]:
         return []

@@ -282,6 +282,8 @@ class CommittedQuery:
         return not obstacle
 
     def _left_by_running_flush(self, journal: Journal) -> tuple[OperatorState, ...]:
+        if not journal.flushes:
+            return ()  # an idle query tells of the next batch, with the state after its last one
         progress = self._tracked.query.lastProgress if self._tracked.query is not None else None
         return self._tracked.operator_states() if progress is not None and progress["batchId"] == journal.flush_batch_id else ()
 

@@ -14,8 +14,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from examples.incomplete_windows import v1, v2
 from examples.video_sessions import pipeline
 from tests.agent.apps.sinks import counted, read, to_files
-from tests.agent.harness import Feed, exactly, ids_in
+from tests.agent.harness import Feed, eventually, exactly, ids_in, newest
 from tests.agent.warm import Warm
+from tests.support.own_jvm import session_confs
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -42,6 +43,23 @@ def windows(warm: Warm, folder: Path, name: str, *, mode: str = "append", file_s
 def query_in(drain: dict[str, Any], name: str) -> dict[str, Any]:
     found: dict[str, Any] = next(query for query in drain["queries"] if query["name"] == name)
     return found
+
+
+def test_what_an_idle_query_tells_of_its_state_is_not_what_a_flush_has_left(warm: Warm, tmp_path: Path) -> None:
+    """Every ten seconds Spark tells of the next batch, which there is none of yet, with the state after the last one."""
+    Feed(tmp_path / "input").add(3)
+    with session_confs(warm.session, {"spark.sql.streaming.noDataProgressEventInterval": "1"}):
+        query = windows(warm, tmp_path, "gone")
+
+    def is_idle() -> bool:
+        told = query.lastProgress
+        return told is not None and told["batchId"] > newest(tmp_path / "checkpoints/gone", "commits")
+
+    eventually(is_idle, "Spark to tell of the next batch")
+    report = query_in(warm.drain(**DISCARD), "gone")
+    (operator,) = report["operators"]
+    assert operator["disposition"] == "discarded"
+    assert not [warning for warning in report["warnings"] if "are left" in warning]
 
 
 def test_discarded_windows_are_counted_and_stay_in_the_archive(warm: Warm, tmp_path: Path) -> None:
