@@ -18,7 +18,14 @@ from spark_drain_agent.driver.connect import CLASSIC_ONLY, ConnectRefusal
 from spark_drain_agent.driver.pyspark_hooks import install
 from spark_drain_agent.driver.signals import take_note_of_signals
 from spark_drain_agent.milestones import LOG
-from spark_drain_agent.spark_internals.session import SparkInternals, active_context, classic, connect_server_here, submitted_conf
+from spark_drain_agent.spark_internals.session import (
+    SparkInternals,
+    active_context,
+    classic,
+    connect_server_here,
+    is_stopped,
+    submitted_conf,
+)
 
 __all__ = ["attach", "current_agent", "install_hooks", "pyspark_hidden"]
 
@@ -69,7 +76,7 @@ def install_hooks(metadata_store: str | None) -> None:
 
 def _meet(session: SparkSession, metadata_store: str | None) -> Agent | None:
     if classic(session) and not connect_server_here():
-        return _attach(session, metadata_store)
+        return None if is_stopped(session.sparkContext) else _attach(session, metadata_store)
     _refuse(metadata_store)
     return None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark import SparkContext
 from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,21 @@ def stopped(warm: Warm) -> Iterator[SparkSession]:
         query.stop()
     warm.session.stop()  # PySpark has forgotten this one when the first was stopped once more
     warm.again()
+
+
+@pytest.mark.parametrize("another", [True, False])
+def test_a_start_in_a_session_that_was_stopped_says_what_spark_says(warm: Warm, another: bool) -> None:
+    """A program that starts its queries again and again tells by that whether to go on."""
+    writer = warm.session.readStream.format("rate").load().writeStream.format("noop")
+    warm.session.stop()
+    if another:
+        warm.again()
+    try:
+        with pytest.raises(Py4JJavaError):
+            writer.start()
+    finally:
+        if not another:
+            warm.again()
 
 
 @pytest.mark.parametrize("holder", ["session", "context"])
