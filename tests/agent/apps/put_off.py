@@ -28,4 +28,3 @@ bounded = read(spark, base).writeStream.queryName("bounded").trigger(availableNo
 spark.conf.set(_FOLDER, str(base / "later"))
 (base / "started").touch()
 bounded.awaitTermination()
-(base / "ended").touch()

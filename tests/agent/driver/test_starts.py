@@ -41,13 +41,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def feed(tmp_path: Path) -> Feed:
-    feed = Feed(tmp_path / "input")
-    feed.add(2)
-    return feed
-
-
-@pytest.fixture
 def stopping(warm: Warm) -> Iterator[threading.Event]:
     """Set by a test when its drain waits for what runs."""
     event = threading.Event()

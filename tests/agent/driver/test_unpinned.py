@@ -14,13 +14,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def feed(tmp_path: Path) -> Feed:
-    feed = Feed(tmp_path / "input")
-    feed.add(2)
-    return feed
-
-
-@pytest.fixture
 def drains(tmp_path: Path) -> Drains:
     return Drains(tmp_path / "store")
 

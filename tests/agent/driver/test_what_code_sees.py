@@ -27,13 +27,6 @@ from tests.agent.warm import Warm
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-@pytest.fixture
-def feed(tmp_path: Path) -> Feed:
-    feed = Feed(tmp_path / "input")
-    feed.add(2)
-    return feed
-
-
 def test_a_drained_query_counts_as_running_until_the_driver_may_go(warm: Warm, tmp_path: Path, feed: Feed) -> None:
     query = start(warm.session, tmp_path, "drained")
     query.processAllAvailable()
