@@ -143,9 +143,10 @@ class ConfigMapStore:
             raise self._refused("list", error) from error
         except ApiUnavailableError as error:
             raise StoreUnavailableError(str(error)) from error
-        items = listed.get("items") or []
-        snapshot = self._seen(items[0]) if items else Snapshot(version="", entries={})
-        return snapshot, str(listed["metadata"]["resourceVersion"])
+        version, items = self._version(listed), listed.get("items") or []
+        if not isinstance(items, list):
+            raise self._unlike(listed, "its items are no list")
+        return self._seen(items[0]) if items else Snapshot(version="", entries={}), version
 
     def _next_event(self, start: str, since: str, remaining: float) -> Snapshot | None:
         query = {"fieldSelector": f"metadata.name={self._name}", "resourceVersion": start}
@@ -169,7 +170,7 @@ class ConfigMapStore:
                 return None
             for event in stream:
                 if event.get("type") in ("ADDED", "MODIFIED"):
-                    snapshot = self._seen(event["object"])
+                    snapshot = self._seen(event.get("object"))
                     if snapshot.version != since:
                         return snapshot
                 elif event.get("type") == "DELETED" and since:
@@ -182,10 +183,28 @@ class ConfigMapStore:
                 self._streams.discard(stream)
             stream.close()
 
-    def _seen(self, config_map: Mapping[str, Any]) -> Snapshot:
-        metadata = config_map["metadata"]
-        self._owners = [{key: owner[key] for key in _OF_AN_OWNER} for owner in metadata.get("ownerReferences") or []]
-        return Snapshot(version=str(metadata["resourceVersion"]), entries=dict(config_map.get("data") or {}))
+    def _seen(self, config_map: Any) -> Snapshot:
+        version = self._version(config_map)
+        owners, data = config_map["metadata"].get("ownerReferences") or [], config_map.get("data") or {}
+        if not isinstance(owners, list) or any(not isinstance(owner, dict) or not owner.keys() >= _OF_AN_OWNER for owner in owners):
+            raise self._unlike(config_map, "its metadata.ownerReferences are none")
+        if not isinstance(data, dict) or any(not isinstance(value, str) for value in data.values()):
+            raise self._unlike(config_map, "its data are no strings by name")
+        self._owners = [{key: owner[key] for key in sorted(_OF_AN_OWNER)} for owner in owners]
+        return Snapshot(version=version, entries=data)
+
+    def _version(self, answer: Any) -> str:
+        metadata = answer.get("metadata") if isinstance(answer, dict) else None
+        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+        if not version:
+            raise self._unlike(answer, "it has no metadata.resourceVersion")
+        return str(version)
+
+    def _unlike(self, answer: Any, why: str) -> StoreUnavailableError:
+        """Return the error for what the API server does not answer, but a proxy before it may in its place."""
+        return StoreUnavailableError(
+            f"the answer about ConfigMap {self._namespace}/{self._name} is not one of the Kubernetes API: {why}: {str(answer)[:200]}"
+        )
 
     def close(self) -> None:
         """See `MetadataStore.close`; the client stays open for others."""
@@ -200,7 +219,7 @@ class ConfigMapStore:
         return StoreError(f"the API server refused to {verb} ConfigMap {self._namespace}/{self._name}: {error}{hint}")
 
 
-_OF_AN_OWNER = ("apiVersion", "kind", "name", "uid")
+_OF_AN_OWNER = frozenset(("apiVersion", "kind", "name", "uid"))
 """The rest of a reference asks for rights on the owner."""
 
 

@@ -143,8 +143,11 @@ class WatchStream:
                 *lines, buffer = buffer.split(b"\n")
                 for line in lines:
                     if line.strip():
-                        yield json.loads(line)
-        except (HTTPError, OSError, ValueError, AttributeError):
+                        event = json.loads(line)
+                        if not isinstance(event, dict):
+                            return  # none of the API server's
+                        yield event
+        except (HTTPError, OSError, ValueError, RecursionError, AttributeError):
             # An ended stream means "read again"; AttributeError is how a response closed by another thread shows.
             return
 
@@ -208,19 +211,30 @@ class KubeClient:
                 config.load_incluster_config(client_configuration=configuration)
             else:
                 config.load_kube_config(config_file=kubeconfig, client_configuration=configuration, persist_config=False)
-        except config.ConfigException as error:
+        except Exception as error:  # a file of another kind fails in any way, and may say what nobody is to read
             where = "the service account" if in_pod else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
-            raise ApiUnavailableError(f"no Kubernetes credentials in {where} ({error}): run in a pod, or set KUBECONFIG") from error
+            why = error if isinstance(error, config.ConfigException) else type(error).__name__
+            raise ApiUnavailableError(f"no Kubernetes credentials in {where} ({why}): run in a pod, or set KUBECONFIG") from error
         return cls(configuration)
 
     def _headers(self, accept: str, content_type: str | None) -> dict[str, str]:
+        from kubernetes.config import ConfigException
+
         headers = {"Accept": accept, "User-Agent": FIELD_MANAGER}
         if content_type:
             headers["Content-Type"] = content_type
         with self._token_lock:  # the hook behind auth_settings re-reads a rotated token and is not thread-safe
-            for setting in self._configuration.auth_settings().values():
-                if setting["in"] == "header" and setting["value"]:
-                    headers[setting["key"]] = setting["value"]
+            try:
+                settings = self._configuration.auth_settings()
+            except (ConfigException, OSError) as error:  # while it is written anew
+                raise ApiUnavailableError(f"the credentials for the Kubernetes API server cannot be read: {error}") from error
+            except ValueError:  # which says what it is
+                raise ApiUnavailableError("the credentials for the Kubernetes API server cannot be read: they are no text") from None
+        for setting in settings.values():
+            if setting["in"] == "header" and setting["value"]:
+                headers[setting["key"]] = setting["value"].strip()
+                if not headers[setting["key"]].isprintable():  # http.client would say what it is
+                    raise ApiUnavailableError("the credentials for the Kubernetes API server cannot be read: they have more than one line")
         return headers
 
     def _open(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], read_seconds: float) -> Any:
@@ -262,19 +276,11 @@ class KubeClient:
         ApiUnavailableError
             No answer, one that is no JSON object, as that of a proxy, or 429 or 5xx.
         """
-        from urllib3.exceptions import HTTPError
-
         data = None if body is None else json.dumps(body).encode()
         headers, asked = self._headers(accept, None if data is None else content_type), time.monotonic()
         response = self._open(method, self._url(path, query), data, headers, _READ_SECONDS)
         answered = time.monotonic()
-        try:
-            text = _whole(response)
-        except (HTTPError, OSError) as error:
-            raise ApiUnavailableError(f"the Kubernetes API server broke off its answer: {error}") from error
-        finally:
-            response.release_conn()
-        content = _answer(response.status, text)
+        content = _answer(response.status, _whole(response))
         if self.dated is not None and "apiVersion" in content:  # a proxy's answer is dated by another clock
             self.dated(response.headers.get("Date", ""), asked, answered)
         return content
@@ -288,10 +294,7 @@ class KubeClient:
         url = self._url(path, {**query, "watch": "true", "timeoutSeconds": str(seconds)})
         response = self._open("GET", url, None, self._headers("application/json", None), min(seconds + 5.0, quiet_seconds))
         if response.status != 200:
-            try:
-                _answer(response.status, response.read(decode_content=True))
-            finally:
-                response.release_conn()
+            _answer(response.status, _whole(response))
         return WatchStream(response)
 
     def close(self) -> None:
@@ -300,24 +303,40 @@ class KubeClient:
 
 
 def _whole(response: Any) -> bytearray:
-    """Return what a response says; one that does not come to its end in time, or at all, is closed."""
+    """Return what a response says, and give its connection back; one that does not come to its end in time, or at all, is closed."""
+    from urllib3.exceptions import HTTPError
+
     give_up = time.monotonic() + _ANSWER_SECONDS
     text = bytearray()
-    for chunk in response.stream(_CHUNK_BYTES, decode_content=True):
-        text += chunk
-        if len(text) > _ANSWER_BYTES:
-            response.close()
-            raise AnswerTooLargeError(f"the Kubernetes API server's answer is longer than {_ANSWER_BYTES} bytes")
-        if time.monotonic() > give_up:
-            response.close()
-            raise ApiUnavailableError(f"the Kubernetes API server's answer takes more than {_ANSWER_SECONDS:g} s")
+    try:
+        for chunk in _chunks(response):
+            text += chunk
+            if len(text) > _ANSWER_BYTES:
+                response.close()
+                raise AnswerTooLargeError(f"the Kubernetes API server's answer is longer than {_ANSWER_BYTES} bytes")
+            if time.monotonic() > give_up:
+                response.close()
+                raise ApiUnavailableError(f"the Kubernetes API server's answer takes more than {_ANSWER_SECONDS:g} s")
+    except (HTTPError, OSError) as error:
+        raise ApiUnavailableError(f"the Kubernetes API server broke off its answer: {error}") from error
+    finally:
+        response.release_conn()
     return text
+
+
+def _chunks(response: Any) -> Iterator[bytes]:
+    """Yield what a response says as it comes: `stream` waits until a chunk is full, which urllib3 before 2.1 cannot do without."""
+    if not hasattr(response, "read1"):
+        yield from response.stream(_CHUNK_BYTES, decode_content=True)
+        return
+    while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
+        yield chunk
 
 
 def _answer(status: int, text: bytes | bytearray) -> dict[str, Any]:
     try:
         loaded = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         loaded = {}
     content = loaded if isinstance(loaded, dict) else {}
     if status < 300 and not content:  # an empty list would say that there are no pods

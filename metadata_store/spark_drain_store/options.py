@@ -259,10 +259,12 @@ def _names(value: str | None) -> tuple[str, ...] | None:
     if value.lstrip().startswith("["):
         try:
             names = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             names = None
         if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-            raise UnsupportedOptionError(f"option 'queries' must be names separated by commas, or a JSON array of names, not {value!r}")
+            raise UnsupportedOptionError(
+                f"option 'queries' must be names separated by commas, or a JSON array of names, not {value[:80]!r}"
+            )
     assert isinstance(names, list)
     if not names:
         raise UnsupportedOptionError("option 'queries' must name at least one query, or be absent to mean all")

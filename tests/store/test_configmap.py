@@ -90,9 +90,11 @@ def answer_to_a_watch(status: int, body: bytes, found: list[tuple[int, bytes]]) 
     [
         (200, b""),
         (200, b'{"type": "ERROR", "object": {"code": 410}}\n'),
+        (200, b'["an event of no API server"]\n'),
+        (200, b"[" * 200_000 + b"\n"),
         (410, b'{"kind": "Status", "reason": "Expired", "message": "old"}'),
     ],
-    ids=["empty", "error", "gone"],
+    ids=["empty", "error", "list", "nested", "gone"],
 )
 def test_a_watch_that_ends_at_once_is_not_asked_for_without_a_pause(
     tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]], status: int, body: bytes
@@ -104,6 +106,15 @@ def test_a_watch_that_ends_at_once_is_not_asked_for_without_a_pause(
     assert 2000 - len(answers) <= 8
 
 
+@pytest.mark.parametrize("answer", [b"", b"[1, 2]", b"[" * 200_000 + b"]" * 200_000], ids=["empty", "list", "nested"])
+def test_what_is_no_object_is_none_of_its_answers(tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]], answer: bytes) -> None:
+    address, answers = answering
+    answers.append((200, answer))
+    store = ConfigMapStore(KubeClient.from_kubeconfig(kubeconfig(tmp_path, address)), "default", "app")
+    with pytest.raises(StoreUnavailableError, match="not one of the Kubernetes API"):
+        store.read()
+
+
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_busy_server_is_unavailable(tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]], status: int) -> None:
     address, answers = answering
@@ -111,6 +122,38 @@ def test_a_busy_server_is_unavailable(tmp_path: Path, answering: tuple[str, list
     store = ConfigMapStore(KubeClient.from_kubeconfig(kubeconfig(tmp_path, address)), "default", "app")
     with pytest.raises(StoreUnavailableError, match=str(status)):
         store.read()
+
+
+VERSION: dict[str, object] = {"resourceVersion": "7"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "ok"},
+        {"metadata": None},
+        {"metadata": {"name": "app"}},
+        {"items": [{}]},
+        {
+            "metadata": VERSION | {"ownerReferences": [{"name": "x"}]},
+            "items": [{"metadata": VERSION | {"ownerReferences": [{"name": "x"}]}}],
+        },
+        {"metadata": VERSION | {"ownerReferences": 1}, "items": 1},
+        {"metadata": VERSION, "data": ["x"], "items": {"x": 1}},
+        {"metadata": VERSION, "data": {"x": 1}, "items": [1]},
+    ],
+)
+def test_what_answers_in_place_of_the_api_server_is_none_of_its_answers(
+    tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]], answer: dict[str, object]
+) -> None:
+    """As a proxy may, while the API server is away."""
+    address, answers = answering
+    answers.append((200, json.dumps(answer).encode()))
+    store = ConfigMapStore(KubeClient.from_kubeconfig(kubeconfig(tmp_path, address)), "default", "app")
+    with pytest.raises(StoreUnavailableError, match="not one of the Kubernetes API"):
+        store.read()
+    with pytest.raises(StoreUnavailableError, match="not one of the Kubernetes API"):
+        store.watch("", 3.0)
 
 
 def test_a_refusal_names_the_permissions(tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]]) -> None:

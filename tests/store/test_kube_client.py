@@ -6,9 +6,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
+from kubernetes import client
+from kubernetes.config import incluster_config
 from spark_drain_store import kube_client
 from spark_drain_store.kube_client import AnswerTooLargeError, ApiError, ApiUnavailableError, KubeClient, objects_path
 
@@ -36,9 +41,10 @@ def test_a_name_of_dots_is_refused(name: str) -> None:
         objects_path("v1", "ns", "configmaps", name)
 
 
-@pytest.fixture
-def endless() -> Iterator[str]:
-    """Answer each request with a line every 10 ms, for as long as anybody reads."""
+@pytest.fixture(params=[("Transfer-Encoding: chunked", b"2\r\n{}\r\n"), ("Content-Length: 1000000", b"{}")], ids=["chunked", "long"])
+def endless(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Answer each request with two characters every 10 ms, for as long as anybody reads."""
+    header, part = request.param
     with socket.create_server(("127.0.0.1", 0)) as server:
         over = threading.Event()
 
@@ -46,10 +52,10 @@ def endless() -> Iterator[str]:
             connection, _ = server.accept()
             with connection:
                 connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                connection.sendall(f"HTTP/1.1 200 OK\r\n{header}\r\n\r\n".encode())
                 try:
                     while not over.wait(0.01):
-                        connection.sendall(b"2\r\n{}\r\n")
+                        connection.sendall(part)
                 except OSError:
                     pass
 
@@ -69,8 +75,6 @@ def test_an_answer_without_an_end_is_given_up(
     endless: str, limit: str, error: type[Exception], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kube_client, limit, 1)
-    from kubernetes import client
-
     configuration = client.Configuration()
     configuration.host = endless
     with pytest.raises(error, match=why):
@@ -97,8 +101,6 @@ def test_only_the_api_server_tells_the_time(status: int, text: bytes, dated: boo
         def log_message(self, *_: object) -> None:
             pass
 
-    from kubernetes import client
-
     configuration, told = client.Configuration(), []
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
         thread = threading.Thread(target=server.handle_request)
@@ -112,3 +114,54 @@ def test_only_the_api_server_tells_the_time(status: int, text: bytes, dated: boo
         thread.join()
     assert len(told) == dated
     assert all(date.endswith("GMT") and asked <= answered for date, asked, answered in told)
+
+
+@pytest.mark.parametrize("rotated", [b"", None, b"secret\nof two lines", b"secret\xff"], ids=["empty", "missing", "half", "no text"])
+def test_a_token_that_is_just_written_anew_is_asked_for_again(rotated: bytes | None, tmp_path: Path) -> None:
+    token, certificate = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("secret")
+    certificate.write_text("x")
+    environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+    untyped: Any = incluster_config
+    loader = untyped.InClusterConfigLoader(str(token), str(certificate), environ=environment)
+    configuration = client.Configuration()
+    loader.load_and_set(configuration)
+    configuration.ssl_ca_cert = None
+    api = KubeClient(configuration)
+    loader.token_expires_at = datetime.min
+    if rotated is None:
+        token.unlink()
+    else:
+        token.write_bytes(rotated)
+    with pytest.raises(ApiUnavailableError, match="credentials for the Kubernetes API server cannot be read") as caught:
+        api.request("GET", objects_path("v1", "ns", "pods"))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_refused_watch_whose_answer_breaks_off_is_asked_for_again() -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(503)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b'{"message": "shut')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    configuration = client.Configuration()
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        configuration.host = f"http://127.0.0.1:{server.server_port}"
+        with pytest.raises(ApiUnavailableError, match="broke off its answer"):
+            KubeClient(configuration).watch(objects_path("v1", "ns", "configmaps"), {}, 5)
+        thread.join()
+
+
+@pytest.mark.parametrize("text", ["{[", "[1]", "7", "\0", "users: 7"])
+def test_what_is_no_kubeconfig_is_told_without_what_it_says(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(ApiUnavailableError, match=r"no Kubernetes credentials in .*/kubeconfig \(.*\): run in a pod, or set KUBECONFIG"):
+        KubeClient.from_kubeconfig(str(path))

@@ -85,6 +85,7 @@ def test_options_are_read_with_their_defaults_resolved(mode: str, options: Mappi
         ("Drain", {"execution": "Later"}, "option 'execution' must be one of Immediate, AfterApproval, PlanOnly, not 'Later'"),
         ("Drain", {"afterDrain": "Resume"}, "option 'afterDrain' must be one of Suspend, Restart, Delete, Keep, not 'Resume'"),
         ("Drain", {"queries": "[a]"}, "option 'queries' must be names separated by commas, or a JSON array of names, not '[a]'"),
+        ("Drain", {"queries": "[" * 2000}, "option 'queries' must be names separated by commas, or a JSON array of names, not '[[["),
         ("Drain", {"queries": '["a", 1]'}, "option 'queries' must be names separated by commas, or a JSON array of names"),
         ("Drain", {"queries": "[]"}, "option 'queries' must name at least one query"),
         ("Drain", {"queries": " , "}, "option 'queries' must name at least one query"),
