@@ -7,7 +7,7 @@ from tools import sparks
 
 __all__ = ["RELEASES", "fetch", "jars"]
 
-_NEWEST = {"delta": None, "iceberg": "4.1.4", "hudi": "3.5.9"}
+_NEWEST = {"delta": None, "delta-3.3": "3.5.9", "iceberg": "4.1.4", "hudi": "3.5.9"}
 RELEASES = {name: release for name, release in _NEWEST.items() if release in (None, *sparks.RELEASES)}
 """The newest Spark that each format has jars for, as far as this Python knows it; None is the locked one."""
 

@@ -13,6 +13,7 @@ from pyarrow import Table  # type: ignore[import-untyped]  # pyarrow ships no ty
 
 from tests.ledger.harness import Crash, Restarter
 from tests.sinks.bench import TRUTH, Case, Sums, bench, killed_between_commits, read_on, spark_of, sums_in, until_drained
+from tools.table_formats import RELEASES
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.xdist_group("delta")]
 
@@ -50,6 +51,7 @@ def test_append(into: str, flush: str, delta: Restarter, source: Path, tmp_path:
     assert sums_in(case, tmp_path) == TRUTH
 
 
+@pytest.mark.soak
 def test_undone(delta: Restarter, source: Path, tmp_path: Path) -> None:
     """The table knows the flush's batch: what comes under its id again must not be passed over."""
     case = Case("delta")
@@ -99,6 +101,13 @@ def test_source(how: str, delta: Restarter, table: Path, tmp_path: Path) -> None
     assert sums_in(case, tmp_path) == TRUTH
 
 
+@pytest.mark.soak
+@pytest.mark.skipif("delta-3.3" not in RELEASES, reason="its Spark does not know this Python")
+def test_source_of_the_delta_for_another_spark(table: Path, tmp_path: Path) -> None:
+    with bench("delta-3.3", tmp_path / "log") as older:
+        test_source("CatchUp-Auto", older, table, tmp_path)
+
+
 @pytest.mark.parametrize("flush", [pytest.param("Auto", marks=pytest.mark.soak), "WorkCopy"])
 def test_source_with_a_schema_log(flush: str, delta: Restarter, source: Path, tmp_path: Path) -> None:
     """Delta writes into it for which checkpoint it was made; a work copy is another folder."""
@@ -127,6 +136,7 @@ def test_killed_between_the_commits(into: str, flush: str, delta: Restarter, sou
     assert sums_in(case, base) == TRUTH
 
 
+@pytest.mark.soak
 def test_side_output_into_an_append_only_table_is_replaced_after_a_crash(delta: Restarter, source: Path, tmp_path: Path) -> None:
     """As the tables of a session may be by default; the folder belongs to the drain."""
     case = Case("delta", confs={"spark.databricks.delta.properties.defaults.appendOnly": "true"})
@@ -142,6 +152,7 @@ def test_side_output_into_an_append_only_table_is_replaced_after_a_crash(delta: 
     assert kept + sums_in(case, tmp_path) == TRUTH
 
 
+@pytest.mark.soak
 def test_the_next_version_is_killed_between_the_commits_of_its_first_batch(delta: Restarter, source: Path, tmp_path: Path) -> None:
     """Delta passes over a batch that it has: its state is what the killed driver's tasks have written, and no other version runs it."""
     case, base = Case("delta", "path"), tmp_path

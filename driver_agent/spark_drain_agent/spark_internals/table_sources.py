@@ -57,7 +57,7 @@ def table_goal(jvm: Any, source: Any, planned: str | None) -> TableGoal:
     """
     is_delta = str(source.getClass().getName()) == _DELTA
     if is_delta:
-        start = None if planned is None else jvm.org.apache.spark.sql.delta.sources.DeltaSourceOffset.apply(_delta_table(planned), planned)
+        start = None if planned is None else _delta_offset(jvm, planned)
     else:
         start = source.initialOffset() if planned is None else source.deserializeOffset(planned)
     found = source.latestOffset(start, jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable())
@@ -67,8 +67,10 @@ def table_goal(jvm: Any, source: Any, planned: str | None) -> TableGoal:
     return TableGoal(_beyond_delta(latest) if is_delta else _beyond_iceberg(jvm, private_field(source, "table"), latest))
 
 
-def _delta_table(offset: str) -> str:
-    return str(json.loads(offset)["reservoirId"])
+def _delta_offset(jvm: Any, planned: str) -> Any:
+    """Return an offset in the way that all releases of Delta have; that of a text is only in the newest ones."""
+    offset = jvm.org.apache.spark.sql.execution.streaming.SerializedOffset.apply(planned)
+    return jvm.org.apache.spark.sql.delta.sources.DeltaSourceOffset.apply(json.loads(planned)["reservoirId"], offset)
 
 
 def _beyond_delta(latest: str) -> Callable[[str], bool]:

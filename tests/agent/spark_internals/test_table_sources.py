@@ -70,7 +70,9 @@ def source(kind: str, latest: str | None, table: Table | None = None) -> Any:
 def jvm(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("spark_drain_agent.spark_internals.table_sources.private_field", getattr)
     limit = SimpleNamespace(ReadLimit=SimpleNamespace(allAvailable=lambda: None))
+    serialized = SimpleNamespace(SerializedOffset=SimpleNamespace(apply=lambda text: text))
     spark = SimpleNamespace(
+        execution=SimpleNamespace(streaming=serialized),
         delta=SimpleNamespace(sources=SimpleNamespace(DeltaSourceOffset=SimpleNamespace(apply=lambda *parts: parts))),
         connector=SimpleNamespace(read=SimpleNamespace(streaming=limit)),
     )
