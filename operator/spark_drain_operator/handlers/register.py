@@ -18,6 +18,7 @@ __all__ = ["is_finished", "needs_a_pass", "register", "select"]
 
 _TTL = "ttlSecondsAfterFinished"
 _STOP_SECONDS = 8.0
+_WATCHES_SECONDS = 10.0  # kopf ends each watch of each namespace; both together are less than the grace period of the pod
 _NOT_STARTED = frozenset({"", "Pending", "AwaitingApproval"})
 
 
@@ -85,7 +86,7 @@ def register(
         # Neither namespaces nor definitions change what is watched, and a namespaced installation may not list them.
         settings.scanning.disabled = True
         settings.posting.enabled = False
-        settings.process.ultimate_exiting_timeout = _STOP_SECONDS + 2.0
+        settings.process.ultimate_exiting_timeout = _STOP_SECONDS + _WATCHES_SECONDS
         workers.start()
 
     @kopf.on.cleanup(registry=registry)
