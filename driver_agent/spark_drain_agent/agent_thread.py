@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TypeVar
 
 __all__ = [
+    "NO_FLUSH_WITHOUT_THREADS",
     "NO_THREAD_STARTS",
     "as_agent",
     "as_callback",
@@ -24,9 +25,13 @@ __all__ = [
     "side_by_side",
 ]
 
+_MAIN_HAS_ENDED = "main has ended, and Python, which from 3.12 on starts no thread from then on, waits for the other threads of the program"
 NO_THREAD_STARTS = (
-    "main has ended, and Python, which from 3.12 on starts no thread from then on, waits for the other threads of the program; the queries "
-    "run on. Start the program by `python -m spark_drain_agent` in place of attach(), or let main wait for those threads"
+    f"{_MAIN_HAS_ENDED}; the queries run on. Start the program by `python -m spark_drain_agent` in place of attach(), or let main wait for "
+    "those threads"
+)
+NO_FLUSH_WITHOUT_THREADS = (
+    f"{_MAIN_HAS_ENDED}; no batch can call Python any more. End the program: the next start of the same version finishes it"
 )
 
 _Item = TypeVar("_Item")

@@ -266,12 +266,25 @@ class CheckpointFiles:
             except OSError as error:
                 raise CheckpointIOError(f"{self.uri(name)} could not be replaced: {_in_words(error)}") from error
             return
+        self._write_atomically(name, text.encode())
+
+    def _write_atomically(self, name: str, content: bytes) -> None:
         stream = self._replacing.createAtomic(self._path(name), True)
         try:
-            stream.write(bytearray(text.encode()))
+            stream.write(bytearray(content))
         except BaseException:
             stream.cancel()
             raise
+        stream.close()
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Create or replace a file of the work copy, which nobody else reads or writes."""
+        self.check_before_change()
+        if self._objects is None:
+            self._write_atomically(name, content)
+            return
+        stream = attempt(self._fs.create, self._path(name), True)
+        stream.write(bytearray(content))
         stream.close()
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_drain_agent.agent_thread import NO_FLUSH_WITHOUT_THREADS, no_thread_starts
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import END_OF_TIME_MS, END_OF_TIMERS_MS, Checkpoint, OffsetEntry
@@ -20,6 +21,7 @@ from spark_drain_agent.spark_internals.live_query import OperatorState, operator
 
 __all__ = [
     "FlushError",
+    "NoThreadStartsError",
     "archive_beside_flush",
     "archive_running_flush",
     "check_state",
@@ -38,6 +40,10 @@ LaunchOnce = Callable[[str], StreamingQuery]
 
 class FlushError(Exception):
     """A batch failed; what it had logged is executed again by the next try."""
+
+
+class NoThreadStartsError(FlushError):
+    """No batch is begun, since one that calls Python would wait for ever: py4j has a thread of Python's for each of the JVM's."""
 
 
 def settle(files: CheckpointFiles, launch_once: LaunchOnce) -> None:
@@ -220,6 +226,8 @@ def flush(files: CheckpointFiles, journal: Journal, launch_once: LaunchOnce, *, 
 
 
 def _run_once(launch_once: LaunchOnce, checkpoint: Checkpoint) -> StreamingQuery:
+    if no_thread_starts():
+        raise NoThreadStartsError(NO_FLUSH_WITHOUT_THREADS)
     uri = checkpoint.files.uri(checkpoint.name("")) if checkpoint.name("") else checkpoint.files.root
     try:
         query = launch_once(uri.rstrip("/"))

@@ -7,6 +7,7 @@ from spark_drain_agent.checkpoint.fence import kept_line, return_state
 from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import DRAIN_FOLDER, EMPTY_STORE, Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint, OffsetEntry
+from spark_drain_agent.checkpoint.state_schemas import name_schemas_in_place
 from spark_drain_agent.milestones import reached
 
 __all__ = ["lift_fence", "prune_archives", "seed"]
@@ -72,6 +73,7 @@ def _continue(files: CheckpointFiles, journal: Journal) -> None:
     flushed = work if work.newest_commit == journal.flush_batch_id else live
     live.write_commit(journal.flush_batch_id, journal.watermark_ms, flushed)
     reached("commits-continued")
+    name_schemas_in_place(files, journal.work)
     return_state(files, journal)
     reached("state-returned")
 

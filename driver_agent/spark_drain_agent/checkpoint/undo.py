@@ -10,6 +10,7 @@ from spark_drain_agent.checkpoint.files import CheckpointFiles
 from spark_drain_agent.checkpoint.journal import Journal, JournalStep, write_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.state_files import versions_of
+from spark_drain_agent.checkpoint.state_schemas import schemas_after
 from spark_drain_agent.milestones import reached
 
 __all__ = ["finish_undo", "undo"]
@@ -51,12 +52,13 @@ def _forget_after(files: CheckpointFiles, batch_id: int) -> None:
     """Remove the flush batch, and all else that is newer than a batch.
 
     State files of a later version must go too: Spark would take a snapshot that the flush has left for one of the batch that is to
-    come under the same id.
+    come under the same id, and go on with its schemas.
     """
     for log in ("offsets", "commits"):
         for name in files.names(log):
             if name.lstrip("-").isdigit() and int(name) > batch_id:
                 files.delete(f"{log}/{name}")
-    for name, version in versions_of(files.below("state")).items():
-        if version > batch_id + 1:
-            files.delete(name)
+    of_state = files.below("state")
+    later = [name for name, version in versions_of(of_state).items() if version > batch_id + 1]
+    for name in (*later, *schemas_after(of_state, batch_id)):
+        files.delete(name)

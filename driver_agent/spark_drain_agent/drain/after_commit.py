@@ -9,7 +9,7 @@ from spark_drain_store import DrainState, QueryReport, reasons
 
 from spark_drain_agent.agent_thread import side_by_side
 from spark_drain_agent.checkpoint.files import CheckpointLeasedError
-from spark_drain_agent.checkpoint.flush import FlushError
+from spark_drain_agent.checkpoint.flush import FlushError, NoThreadStartsError
 from spark_drain_agent.checkpoint.journal import MalformedJournalError
 from spark_drain_agent.checkpoint.logs import UnknownCheckpointFormatError
 from spark_drain_agent.checkpoint.state_export import ExportError
@@ -30,6 +30,7 @@ _TRIES_BEFORE_STALLED = 3
 _TOGETHER = 4
 _RETRY_SECONDS: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (NoThreadStartsError, reasons.UNSUPPORTED_SESSION),
     (DrainUndoneError, reasons.DRAIN_UNDONE),
     (RecoveryNeedsPreviousVersionError, reasons.RECOVERY_NEEDS_PREVIOUS_VERSION),
     (CheckpointLeasedError, reasons.CHECKPOINT_LEASED),
@@ -41,6 +42,7 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (PlanRejectedError, reasons.UNSUPPORTED_QUERY),
     (UnknownCheckpointFormatError, reasons.UNSUPPORTED_QUERY),
 )
+_AT_ONCE = (NoThreadStartsError, RecoveryNeedsPreviousVersionError, DrainUndoneError)
 _TRIED_AGAIN = "; it is tried again while the drain is requested"
 _NEXT_START = "; the next start of the same version finishes or undoes what was begun"
 _TIMEOUT_IN_THE_PAST = "cannot be earlier than the current watermark"
@@ -107,8 +109,9 @@ class AfterCommit:
             except tuple(kind for kind, _ in _REASONS) as error:
                 LOG.warning("drain %s: %s: %s", self._request.drain_id, target.label, in_words(error))
                 failure, reason = error, next(name for kind, name in _REASONS if isinstance(error, kind))
-                tried_again, next_start = ("", "") if isinstance(error, DrainUndoneError) else (_TRIED_AGAIN, _NEXT_START)
-                if tries >= _TRIES_BEFORE_STALLED or isinstance(error, (RecoveryNeedsPreviousVersionError, DrainUndoneError)):
+                tried_again = "" if isinstance(error, (DrainUndoneError, NoThreadStartsError)) else _TRIED_AGAIN
+                next_start = "" if isinstance(error, DrainUndoneError) else _NEXT_START
+                if tries >= _TRIES_BEFORE_STALLED or isinstance(error, _AT_ONCE):
                     message = f"{target.label}: {_told(error, self._request.drain_id)}"
                     target.stall(message)
                     self._stalled[target.key] = (reason, message + tried_again)

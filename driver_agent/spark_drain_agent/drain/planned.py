@@ -41,6 +41,12 @@ def planned(tracked: TrackedQuery, options: DrainOptions) -> QueryPlan:
             reasons.UNSUPPORTED_QUERY,
             f"{tracked.label} keeps state in an operator that this agent does not know: use mode 'Stop' to keep it",
         )
+    if options.mode != "Stop" and (found := tracked.operators_found) > (known := len(tracked.operators)):
+        raise PlanRejectedError(
+            reasons.UNSUPPORTED_QUERY,
+            f"{tracked.label} has run no batch since it was started, and its checkpoint has state of another version, with "
+            f"{found} stateful operators in place of {known}: start the version that has written it and drain that one, or use mode 'Stop'",
+        )
     if options.mode != "Stop":  # which changes nothing in the checkpoint
         _check_store(tracked)
     if options.mode == "CatchUp" and not plan.bounded and tracked.query is not None:

@@ -328,14 +328,22 @@ class Drain:
         if not self._beyond_return:
             self._report_end(DrainEndedError(DrainState.FAILED, reasons.INTERNAL_ERROR, f"{message}; the queries run on"))
             return
-        self._reporter.change(state=DrainState.STALLED, reason=reasons.INTERNAL_ERROR, message=message)
+        told = self._told_of(message)
         try:
             while not self.request.wait_with_spark(_ASK_AGAIN_SECONDS):
-                pass
+                told = told or self._told_of(message)
             why = "given up, since its notification was removed"
         except SparkStoppedError as stopped:
             why = str(stopped)
         self._give_up(f"{why}; {message}", error)
+
+    def _told_of(self, message: str) -> bool:
+        """Return whether the store has taken the report of a defect: the driver waits whether or not anyone is told."""
+        try:
+            return self._reporter.change(state=DrainState.STALLED, reason=reasons.INTERNAL_ERROR, message=message)
+        except Exception as defect:
+            LOG.warning("drain %s: cannot be reported as Stalled yet: %s: %s", self.drain_id, type(defect).__name__, in_words(defect))
+            return False
 
     def _gone_or_stopped(self, seconds: float) -> bool:
         try:

@@ -70,9 +70,9 @@ class _Slices:
         return max(left, _SHORTEST_SECONDS) if first else left
 
 
-def _needs_no_wait(timeout: float | None) -> bool:
-    """Return whether PySpark refuses this timeout, or does not wait at all."""
-    return timeout is not None and not (isinstance(timeout, (int, float)) and _SHORTEST_SECONDS <= timeout < _LONGEST_SECONDS)
+def _is_refused(timeout: float | None, shortest: float) -> bool:
+    """Return whether Spark refuses this timeout."""
+    return timeout is not None and not (isinstance(timeout, (int, float)) and shortest <= timeout < _LONGEST_SECONDS)
 
 
 def _raise(failure: StreamingQueryException | None) -> None:
@@ -86,7 +86,7 @@ def _hook_wait_for_one(asked: Current) -> None:
     @functools.wraps(wait)
     def hooked(self: StreamingQuery, timeout: float | None = None) -> bool | None:
         agent = asked()
-        if agent is None or in_callback() or _needs_no_wait(timeout):  # a drain may wait for this very function
+        if agent is None or in_callback() or _is_refused(timeout, _SHORTEST_SECONDS):  # a drain may wait for this very function
             return wait(self, timeout)  # type: ignore[arg-type]
         slices = _Slices(timeout)
         with agent.gate.user_waits():
@@ -125,7 +125,7 @@ def _hook_wait_for_any(asked: Current) -> None:
     @functools.wraps(wait)
     def hooked(self: StreamingQueryManager, timeout: float | None = None) -> bool | None:
         agent = asked()
-        if agent is None or in_callback() or _needs_no_wait(timeout):  # a drain may wait for this very function
+        if agent is None or in_callback() or _is_refused(timeout, 0):  # a drain may wait for this very function
             return wait(self, timeout)  # type: ignore[arg-type]
         slices = _Slices(timeout)
         with agent.gate.user_waits(for_any=True):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.checkpoint.complete import Application
 from spark_drain_agent.checkpoint.journal import Journal
 from spark_drain_agent.checkpoint.state_export import export_state
+from spark_drain_agent.checkpoint.state_schemas import compared_but_for_nulls
 from spark_drain_agent.planning.plan import side_output_mode
 from spark_drain_agent.queries.tracked import TrackedQuery, owners_word
+from spark_drain_agent.spark_internals.relaunch import leave_state_unchecked
 from spark_drain_agent.spark_internals.sinks import discard_once_at, write_once_at
 from spark_drain_agent.user_code.batch_marks import DRAIN_PANE_PROPERTY, marked
 
@@ -26,8 +29,8 @@ def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], Stream
     """Return what runs the flush batch of a query on a checkpoint, marked as a drain pane, into the sink that was asked for."""
     internals = tracked.internals
 
-    def launch(checkpoint: str) -> StreamingQuery:
-        captured = tracked.as_started(same=tracked.fingerprint == journal.fingerprint)
+    def launch(checkpoint: str, prepare: Callable[[Any], None] | None = None) -> StreamingQuery:
+        captured = tracked.as_started(prepare)
         if journal.windows == "SideOutput":
             mode = side_output_mode(tracked.facts())
             return write_once_at(
@@ -39,7 +42,12 @@ def _launcher(tracked: TrackedQuery, journal: Journal) -> Callable[[str], Stream
 
     def launch_once(checkpoint: str) -> StreamingQuery:
         with marked(internals.context, {**tracked.local_properties(), DRAIN_PANE_PROPERTY: "true"}):
-            return launch(checkpoint)
+            if tracked.has_executed(journal.batch_id):
+                return launch(checkpoint, leave_state_unchecked)
+            with compared_but_for_nulls(tracked.checkpoint_files(), journal.work):
+                query = launch(checkpoint)
+                query.awaitTermination()
+            return query
 
     return launch_once
 

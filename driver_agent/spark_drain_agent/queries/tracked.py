@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from spark_drain_store import DrainOptions
 
 from spark_drain_agent.agent_thread import as_agent
 from spark_drain_agent.checkpoint.files import CheckpointFiles
-from spark_drain_agent.checkpoint.journal import Journal, read_journal
+from spark_drain_agent.checkpoint.journal import Journal, JournalStep, read_journal
 from spark_drain_agent.checkpoint.logs import Checkpoint
 from spark_drain_agent.checkpoint.state_files import versions_of
 from spark_drain_agent.clock import wall
@@ -28,7 +29,7 @@ from spark_drain_agent.spark_internals.live_query import LiveQuery, OperatorStat
 from spark_drain_agent.spark_internals.operators import LIMITS, LogicalOperator
 from spark_drain_agent.spark_internals.places import Place
 from spark_drain_agent.spark_internals.relations import read_from, written_to
-from spark_drain_agent.spark_internals.relaunch import RETAINED, leave_state_unchecked
+from spark_drain_agent.spark_internals.relaunch import RETAINED
 from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sinks import table_folder, writes_files
 from spark_drain_agent.spark_internals.state_stores import JOIN_FORMAT, STATE_FORMAT, STATE_PROVIDER
@@ -176,19 +177,46 @@ class TrackedQuery:
         """Keep the session for later starts as it is now: the query's own, where it has one, else the application's."""
         self._session = self.internals.cloned_session(self.live.session if self.query is not None else None)
 
-    def as_started(self, *, same: bool = False) -> CapturedWriter:
+    def as_started(self, prepare: Callable[[Any], None] | None = None) -> CapturedWriter:
         """Return the writer in the session that was kept: the application may have changed confs, schema or views since.
 
-        Where the query is known to be the ``same`` as the one that has written the state, Spark does not check that.
+        That session of the JVM is prepared for a flush.
         """
         if self._session is None:
             self.keep_session()
         self.keep_limits(self._session)
-        if same:
-            leave_state_unchecked(self._session)
+        if prepare is not None:
+            prepare(self._session)
         # The end of a bounded query tells a listener that all was read, which is not for the drain to say.
         captured = self.internals.in_session(self.captured, self._session, listeners=not self.bounded)
         return captured if self.query is None or self.is_left else replace(captured, file_sink=self.live.file_sink)
+
+    def has_executed(self, committed: int) -> bool:
+        """Return whether this run has executed one of the batches up to that one, for which Spark has compared the state with its plan."""
+        planned = self.live.planned_batch_id if self.query is not None and not self.is_left else None
+        return planned is not None and planned <= committed
+
+    @property
+    def operators_found(self) -> int:
+        """How many operators the newest batch has left state of, where that is none of this run's or of a drain's."""
+        if self.location is None or (self.query is not None and self.live.planned_a_batch):
+            return 0
+        journal, newest = self._journal(), self.checkpoint().newest_commit
+        if newest is None or (journal is not None and not journal.over):
+            return 0
+        if journal is not None and journal.step is JournalStep.DONE:
+            left = journal.first_batch_id - 1 if journal.left_empty else journal.flush_batch_id
+            if newest <= left:
+                return 0
+        return sum(version > newest for version in self._newest_versions("state").values())
+
+    def _newest_versions(self, folder: str) -> dict[str, int]:
+        """Return the newest version of state there, by the number of its operator."""
+        found: dict[str, int] = {}
+        for name, version in versions_of(self.checkpoint_files().below(folder)).items():
+            operator = name.removeprefix(f"{folder}/").partition("/")[0]
+            found[operator] = max(version, found.get(operator, 0))
+        return found
 
     def keep_limits(self, session: Any) -> None:
         """Let limits that are in the plans of batches stay in that of one without input, in a JVM session that is not the application's."""
@@ -201,30 +229,30 @@ class TrackedQuery:
         if not any(operator.needs_input for operator in found):
             self._limits = NO_LIMITS
             return self._limits
-        in_state = self._limits_in_state(len(self.operators) - len(found))
+        in_state, in_newest = self._limits_in_state(len(self.operators) - len(found))
         in_batches = self.live.planned_limits if self.query is not None else None
         self._limits = Limits(
-            in_batches=in_state if in_batches is None else in_batches,
+            in_batches=in_newest if in_batches is None else in_batches,
             in_state=in_state,
             without_input=sum(not operator.needs_input for operator in found),
             kept=self.internals.kept_limits(self.captured),
         )
         return self._limits
 
-    def _limits_in_state(self, others: int) -> int | None:
-        """Return how many operators have state of a batch beside those others, in the checkpoint or in the work copy of a drain."""
+    def _limits_in_state(self, others: int) -> tuple[int | None, int | None]:
+        """Return how many operators have state beside those others, and how many have that of the newest batch."""
         if self.location is None:
-            return None
-        files, journal = self.checkpoint_files(), self._journal()
-        before = 0
+            return None, None
+        journal, before, newest = self._journal(), 0, None
         if journal is not None:
             before = journal.batch_id if not journal.over else journal.first_batch_id if journal.left_empty else 0
+        if journal is None or journal.over:
+            newest = self.checkpoint().newest_commit
         for folder in ("state", *([f"{journal.work}/state"] if journal is not None else [])):
-            found = versions_of(files.below(folder))
-            operators = {name.removeprefix(f"{folder}/").partition("/")[0] for name, version in found.items() if version > before}
-            if operators:
-                return len(operators) - others
-        return None
+            if found := [version for version in self._newest_versions(folder).values() if version > before]:
+                last = found if newest is None else [version for version in found if version > newest] or found
+                return len(found) - others, len(last) - others
+        return None, None
 
     def local_properties(self) -> dict[str, str | None]:
         """Return what a query inherits from the thread that starts it, and what marks its batches."""

@@ -18,7 +18,7 @@ from pyspark import SparkContext
 
 from spark_drain_agent.agent_thread import is_agents_thread
 
-__all__ = ["in_one_jvm_thread", "keep_connections_apart", "pins_threads"]
+__all__ = ["in_one_jvm_thread", "keep_connections_apart", "local_property", "pins_threads", "set_local_property"]
 
 
 class _Kept(threading.local):
@@ -87,3 +87,17 @@ def keep_connections_apart(context: SparkContext) -> None:
                 give_back(connection)
 
         client._get_connection, client._give_back_connection = take_own, keep
+
+
+def local_property(context: SparkContext, name: str) -> str | None:
+    """Return a local property of the calling thread; None where it has none, or another thread has stopped the context."""
+    java_context: Any = context._jsc  # PySpark forgets it as it stops
+    found: str | None = None if java_context is None else java_context.getLocalProperty(name)
+    return found
+
+
+def set_local_property(context: SparkContext, name: str, value: str | None) -> None:
+    """Give the calling thread a local property, or take it away by None; nothing where another thread has stopped the context."""
+    java_context: Any = context._jsc
+    if java_context is not None:
+        java_context.setLocalProperty(name, value)

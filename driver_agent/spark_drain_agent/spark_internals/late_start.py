@@ -13,9 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_drain_agent.spark_internals.at_start import at_start
 from spark_drain_agent.spark_internals.errors import UnsupportedSparkError
-from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread, pins_threads
+from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread, local_property, pins_threads, set_local_property
 from spark_drain_agent.spark_internals.reflection import companion, private_field, set_private_field
-from spark_drain_agent.spark_internals.session import SparkInternals, is_stopped
+from spark_drain_agent.spark_internals.session import SparkInternals
 from spark_drain_agent.spark_internals.sink_options import give_own_options, is_a_librarys
 from spark_drain_agent.start_waits import begin_launch
 
@@ -30,7 +30,7 @@ _MARK = "spark.sparkdrain.lateStart"
 
 def starts_late(context: SparkContext) -> bool:
     """Return whether the calling code is a listener's that is told of a late start, which is known where PySpark pins threads."""
-    return not is_stopped(context) and pins_threads(context) and context.getLocalProperty(_MARK) is not None
+    return pins_threads(context) and local_property(context, _MARK) is not None
 
 
 class LateStart:
@@ -95,13 +95,13 @@ class LateStart:
             asked, placed = (self.internals.of_session(writer, starting) for writer in (asked, placed))
         change = functools.partial(self._give_session, asked)
         with at_start(self.internals, application, change) as listener, in_one_jvm_thread(context):
-            context.setLocalProperty(_MARK, self._mark)
+            set_local_property(context, _MARK, self._mark)
             try:
                 with self._analysis_as_of_start():
                     begin_launch()  # at the last moment: Spark would stop a query that runs on its checkpoint
                     launched = self.internals.launch(placed)
             finally:
-                context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]  # PySpark removes a property by None
+                set_local_property(context, _MARK, None)
         if launched.id not in listener.changed:
             launched.stop()
             raise UnsupportedSparkError("the query cannot be given the session as it was at start()")

@@ -223,6 +223,12 @@ class LiveQuery:
         return self._execution.lastExecution() is not None
 
     @property
+    def planned_batch_id(self) -> int | None:
+        """Id of the last batch that was planned since this start; None where there is none."""
+        executed = self._execution.lastExecution()
+        return None if executed is None else int(executed.currentBatchId())
+
+    @property
     def planned_limits(self) -> int | None:
         """How many limits with state the last batch has that was planned since this start; None where there is none."""
         executed = self._execution.lastExecution()

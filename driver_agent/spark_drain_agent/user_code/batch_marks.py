@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext, TaskContext
 
-from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread, pins_threads
+from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread, local_property, pins_threads, set_local_property
 from spark_drain_agent.spark_internals.open_calls import afterwards
-from spark_drain_agent.spark_internals.session import active_context, is_stopped
+from spark_drain_agent.spark_internals.session import active_context
 
 __all__ = ["DRAIN_PANE_PROPERTY", "UnknownBatchError", "generation", "is_drain_pane", "marked", "marks_of_start"]
 
@@ -74,7 +74,7 @@ def _property(name: str) -> str | None:
     if task is not None:
         return task.getLocalProperty(name)
     context = active_context()
-    return context.getLocalProperty(name) if context is not None and pins_threads(context) else None
+    return local_property(context, name) if context is not None and pins_threads(context) else None
 
 
 def marks_of_start(generation: int) -> dict[str, str | None]:
@@ -86,14 +86,12 @@ def marks_of_start(generation: int) -> dict[str, str | None]:
 def marked(context: SparkContext, marks: Mapping[str, str | None]) -> Iterator[None]:
     """Give the queries that are started in this block, by this thread, local properties; None takes one away."""
     with in_one_jvm_thread(context):
-        before = {name: context.getLocalProperty(name) for name in marks}  # of the batch that starts a query
+        before = {name: local_property(context, name) for name in marks}  # of the batch that starts a query
         _set_properties(context, marks)
         with afterwards(lambda: _set_properties(context, before)):
             yield
 
 
 def _set_properties(context: SparkContext, properties: Mapping[str, str | None]) -> None:
-    if is_stopped(context):  # by another thread
-        return
     for name, value in properties.items():
-        context.setLocalProperty(name, value)  # type: ignore[arg-type]  # PySpark removes a property by None
+        set_local_property(context, name, value)
