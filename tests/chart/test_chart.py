@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from spark_drain_operator.handlers import register
 from spark_drain_operator.settings import NodeSettings, Settings
 
 from devcluster import gobuild
@@ -54,6 +55,11 @@ def rights(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def test_helm_lint_is_strict(helm: str) -> None:
     done = subprocess.run([helm, "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_operator_ends_within_the_grace_period_of_its_pod(helm: str) -> None:
+    (deployment,) = of_kind(rendered(helm), "Deployment")
+    assert deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > register._STOP_SECONDS + register._WATCHES_SECONDS
 
 
 @pytest.mark.parametrize("path", manifests.MANIFESTS, ids=lambda path: str(path.relative_to(ROOT)))

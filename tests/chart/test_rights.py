@@ -64,7 +64,7 @@ def test_a_drain_with_nothing_but_the_granted_rights(
     assert not [line for line in refused if " cannot " in line], "a right was missing; a namespace that is being deleted refuses as well"
 
 
-@pytest.mark.parametrize("scope", ["Cluster", "Namespaces"])
+@pytest.mark.parametrize("scope", [pytest.param("Cluster", marks=pytest.mark.soak), "Namespaces"])
 def test_a_node_is_cleared_with_nothing_but_the_granted_rights(
     api_server: ApiServer, namespace: str, node: str, tmp_path: Path, scope: str
 ) -> None:

@@ -83,6 +83,7 @@ with control_plane(state_dir=Path(sys.argv[1])):
 """
 
 
+@pytest.mark.soak
 def test_daemons_end_with_a_killed_caller(tmp_path: Path) -> None:
     caller = subprocess.Popen([sys.executable, "-c", _CALLER, tmp_path], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     assert caller.stdout is not None

@@ -198,7 +198,13 @@ def _everything_but_the_holder(folder: Path) -> None:
                     continue
 
 
-@pytest.mark.parametrize("kill", [_holder_only, _everything_but_the_holder], ids=["holder killed", "all else killed"])
+@pytest.mark.parametrize(
+    "kill",
+    [
+        pytest.param(_holder_only, id="holder killed"),
+        pytest.param(_everything_but_the_holder, id="all else killed", marks=pytest.mark.soak),
+    ],
+)
 def test_down_leaves_nothing_behind_of_what_was_killed(cluster: Cluster, kill: Callable[[Path], None]) -> None:
     folder = clusters_dir() / NAME
     cluster.down()
@@ -216,6 +222,7 @@ def test_down_leaves_nothing_behind_of_what_was_killed(cluster: Cluster, kill: C
     assert all(own[kind] not in machine_state.namespaces(kind) for kind in own)
 
 
+@pytest.mark.soak
 def test_an_interrupted_up_is_gone_on_with(cluster: Cluster) -> None:
     """Each next one meets what the one before had begun, and is let go further."""
     cluster.down()

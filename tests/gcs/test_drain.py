@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 Begin = Callable[[], Application]
 
-_IN_EVERY_RUN = {("Auto", "rocksdb"), ("WorkCopy", "hdfs")}
+_IN_EVERY_RUN = {("WorkCopy", "rocksdb")}
 SETTINGS = [(flush, provider) for flush in ("Auto", "WorkCopy") for provider in ("hdfs", "rocksdb")]
 
 

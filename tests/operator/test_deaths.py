@@ -144,11 +144,11 @@ _CHANGES: dict[Story, int] = {drained: 1, restarted: 2, stopped_by_force: 2}
     ("story", "reason"),
     [
         (drained, "Drained"),
-        (restarted, "Drained"),
+        pytest.param(restarted, "Drained", marks=pytest.mark.soak),
         pytest.param(stopped_by_force, "DeadlineExceeded", marks=pytest.mark.soak),
         (deleted, "Drained"),
         (cancelled, "CancelRequested"),
-        (unanswered, "CancelRequested"),
+        pytest.param(unanswered, "CancelRequested", marks=pytest.mark.soak),
     ],
 )
 def test_a_death_after_any_write_changes_nothing(api_server: ApiServer, own_world: World, story: Story, reason: str) -> None:

@@ -55,6 +55,7 @@ def change_much(world: World) -> None:
         world.application.label(number=str(number))
 
 
+@pytest.mark.soak
 def test_drains_go_on_after_etcd_was_restored(plane: RunningControlPlane, server: ApiServer, tmp_path: Path) -> None:
     """kopf's watches, from a version of the future, would be silent: the operator ends, and the next one takes everything anew."""
     with worlds(server, tmp_path, 2) as (running, later):

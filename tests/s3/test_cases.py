@@ -61,6 +61,7 @@ def test_c_killed_while_the_metadata_becomes_the_fence(recorded: Recorded, kille
     killed(recording, after, "requested")
 
 
+@pytest.mark.soak
 def test_d_killed_while_the_journal_is_replaced(recorded: Recorded, killed: Killed) -> None:
     """There was a moment without a journal, in which the flush that it spoke of was forgotten."""
     recording = recorded(_WORK_COPY)

@@ -28,11 +28,10 @@ Begin = Callable[[], Application]
 
 
 SETTINGS = [
-    (Setting("Auto", "Reseed"), "hdfs"),
     (Setting("WorkCopy", "Reseed", "abortable"), "rocksdb"),
 ]
-"""Each way to flush, file manager and provider once."""
 REST = [
+    (Setting("Auto", "Reseed"), "hdfs"),
     (Setting("Auto", "Reseed", "abortable"), "rocksdb"),
     (Setting("WorkCopy", "Reseed", "abortable"), "hdfs"),
     (Setting("WorkCopy", "Reseed"), "rocksdb"),
@@ -51,6 +50,7 @@ def test_an_incompatible_version_reads_on(
     check_versions(application, spark, bucket, tmp_path / "events")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
 def test_state_is_taken_back_from_the_flush(flush: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     test_continue.test_a_window_at_the_cut_has_a_row_from_each_side(flush, application, spark, tmp_path)
@@ -76,6 +76,7 @@ def test_a_store_that_compares_nothing_is_refused_by_name(application: Begin, sp
             hadoop.unset(name)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
 def test_no_exception_is_translated(
     flush: str, application: Begin, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -102,9 +103,12 @@ def stream(spark: SparkSession, tmp_path: Path) -> Input:
     "conditions",
     [
         ("ignored", "the store ignores the condition of a write: an object was replaced that was to be written only where there is none"),
-        (
-            "if-match",
-            "the store ignores the condition of a write: an object was replaced that was to be written only where it is as it was",
+        pytest.param(
+            (
+                "if-match",
+                "the store ignores the condition of a write: an object was replaced that was to be written only where it is as it was",
+            ),
+            marks=pytest.mark.soak,
         ),
         ("refused", "no object can be written only where there is none"),
     ],
@@ -133,7 +137,7 @@ def test_a_store_whose_writes_have_no_conditions_is_refused_by_name(
         pass
 
 
-@pytest.mark.parametrize("kind", ["PUT", "DELETE"])
+@pytest.mark.parametrize("kind", ["PUT", pytest.param("DELETE", marks=pytest.mark.soak)])
 def test_a_missing_permission_is_told_by_name_for_each_checkpoint(
     kind: str, application: Begin, stream: Input, folder: Path, s3: S3Server
 ) -> None:

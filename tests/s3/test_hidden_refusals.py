@@ -13,7 +13,7 @@ from tests.support.own_jvm import session_confs
 from tests.support.s3_proxy import Fault
 from tests.support.s3_server import S3Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(600)]
 
 _FLUSHED = 6
 """Version of the state after the second drain: each time a batch, one without data, and the flush."""

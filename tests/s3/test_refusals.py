@@ -183,7 +183,7 @@ def _failures(case: Case, s3: S3Server, spark: SparkSession, tmp_path: Path) -> 
     assert number > _LEAST
 
 
-@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+@pytest.mark.parametrize("flush", ["Auto", pytest.param("WorkCopy", marks=pytest.mark.soak)])
 def test_at_some_requests(flush: str, s3: S3Server, spark: SparkSession, tmp_path: Path) -> None:
     setting = Setting(flush, "Reseed", bucket=IMPATIENT)
     setting.apply(spark)

@@ -17,6 +17,7 @@ from tools import jars
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
+@pytest.mark.soak
 def test_a_pending_flush_is_given_up_and_the_archive_is_put_back(s3: S3Server, restarter: Restarter, tmp_path: Path) -> None:
     source = tmp_path / "input"
     write_events(source)

@@ -72,6 +72,7 @@ def test_a_sink_that_skips_ids_it_has_seen_gets_every_record(
     assert sink.taken == list(range(len(sink.taken)))
 
 
+@pytest.mark.soak
 def test_a_sink_that_skips_ids_it_has_seen_is_written_to_again_after_another_one(
     application: Begin, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -91,7 +92,7 @@ def test_a_sink_that_skips_ids_it_has_seen_is_written_to_again_after_another_one
     assert sink.refused == []
 
 
-@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize("taken", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_a_first_batch_that_fails_where_ids_start_again(taken: bool, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """Spark does not look at the entry before batch 0 when it plans that again: it would read the sources from their beginning.
 
@@ -198,6 +199,7 @@ def test_the_next_version_writes_files_to_another_folder(application: Begin, spa
     assert found == Counter(event.id for event in EVENTS)
 
 
+@pytest.mark.soak
 def test_the_next_version_writes_files_to_a_table(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """As to another folder: the log begins with entries of the batches that the table never saw; one that is not there yet is refused."""
     events = Input(spark, tmp_path / "events")
@@ -228,7 +230,7 @@ def test_the_next_version_writes_files_to_a_table(application: Begin, spark: Spa
     ("place", "known"),
     [
         pytest.param("absolute", True, id="absolute-known"),
-        pytest.param("relative", False, id="relative-unknown"),
+        pytest.param("relative", False, id="relative-unknown", marks=pytest.mark.soak),
         pytest.param("absolute", False, id="absolute-unknown", marks=pytest.mark.soak),
         pytest.param("relative", True, id="relative-known", marks=pytest.mark.soak),
     ],
@@ -447,7 +449,7 @@ class Slow:
         self.go_on.wait(60)
 
 
-@pytest.mark.parametrize("seconds", [7, 9], ids=["the same version", "another version"])
+@pytest.mark.parametrize("seconds", [pytest.param(7, id="the same version", marks=pytest.mark.soak), pytest.param(9, id="another version")])
 def test_a_second_start_during_the_first_batch(seconds: int, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """Spark stops the first one: what that has written stays, until it is known that the batch was not committed."""
     events, sink, slow = Input(spark, tmp_path / "events"), Batches(), Slow()

@@ -27,7 +27,7 @@ def counted(events: Input) -> DataFrame:
     return windows.agg(F.count("*").alias("n")).select(F.col("window.start").cast("long"), "n")
 
 
-@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+@pytest.mark.parametrize("flush", ["Auto", pytest.param("WorkCopy", marks=pytest.mark.soak)])
 def test_a_window_at_the_cut_has_a_row_from_each_side(
     flush: str, application: Callable[[], Application], spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -70,8 +70,15 @@ def test_what_the_flush_does_not_remove_is_still_there(application: Callable[[],
     assert sorted(unique.rows) == [(1,), (2,), (3,), (4,)]
 
 
-@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
-@pytest.mark.parametrize("careful", [True, False], ids=["sets none in a drain", "sets one in a drain"])
+@pytest.mark.parametrize(
+    ("careful", "flush"),
+    [
+        pytest.param(True, "Auto", id="sets none in a drain-Auto", marks=pytest.mark.soak),
+        pytest.param(False, "WorkCopy", id="sets one in a drain-WorkCopy"),
+        pytest.param(True, "WorkCopy", id="sets none in a drain-WorkCopy", marks=pytest.mark.soak),
+        pytest.param(False, "Auto", id="sets one in a drain-Auto", marks=pytest.mark.soak),
+    ],
+)
 def test_a_timer_that_sets_itself_anew(
     careful: bool, flush: str, application: Callable[[], Application], spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -113,7 +113,7 @@ def test_batch_ids_start_again_where_that_is_asked_for_then(versions: Versions) 
     assert (versions.checkpoint / "_drain" / report.archive.rpartition("/")[2] / "offsets").is_dir()
 
 
-@pytest.mark.parametrize("interrupted_in", ["set_fence", "_flush"])
+@pytest.mark.parametrize("interrupted_in", ["set_fence", pytest.param("_flush", marks=pytest.mark.soak)])
 def test_where_that_drain_is_undone_another_version_can_still_begin(
     versions: Versions, application: Begin, monkeypatch: pytest.MonkeyPatch, interrupted_in: str
 ) -> None:

@@ -47,7 +47,9 @@ def manager(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Non
 
 
 @pytest.mark.usefixtures("manager")
-@pytest.mark.parametrize("setting", ["Auto-rocksdb", pytest.param("WorkCopy-hdfs", marks=pytest.mark.soak), "WorkCopy-hdfs-renaming"])
+@pytest.mark.parametrize(
+    "setting", ["Auto-rocksdb", *(pytest.param(setting, marks=pytest.mark.soak) for setting in ("WorkCopy-hdfs", "WorkCopy-hdfs-renaming"))]
+)
 def test_an_incompatible_version_reads_on(setting: str, hdfs: str, application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     flush, provider, *_ = setting.split("-")
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])

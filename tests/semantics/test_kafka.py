@@ -60,7 +60,7 @@ def test_end_offsets_are_starting_offsets(application: Begin, topic: Topic) -> N
     assert sink.ids == Counter(range(100))
 
 
-@pytest.mark.parametrize("mode", ["Drain", "CatchUp"])
+@pytest.mark.parametrize("mode", ["Drain", pytest.param("CatchUp", marks=pytest.mark.soak)])
 def test_an_empty_topic(application: Begin, topic: Topic, mode: str) -> None:
     sink = Batches()
     app = application()
@@ -75,6 +75,7 @@ def test_an_empty_topic(application: Begin, topic: Topic, mode: str) -> None:
     assert sink.ids == Counter(range(30))
 
 
+@pytest.mark.soak
 def test_order_within_a_partition_is_kept(application: Begin, topic: Topic) -> None:
     """One batch after the other, up to the last one before the cut and from the first one after it."""
     sink = Batches()
@@ -192,6 +193,7 @@ def test_rows_that_come_again_are_told_by_their_generation(application: Begin, t
     assert sum(map(len, by_window.values())) < 66, "the first part of the window at the cut is lost to a reader that keys by window"
 
 
+@pytest.mark.soak
 def test_catching_up_with_records_that_the_source_holds_back(application: Begin, topic: Topic) -> None:
     """Fewer records than ``minOffsetsPerTrigger`` come after ``maxTriggerDelay``, and are waited for."""
     sink = Batches()

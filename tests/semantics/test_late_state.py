@@ -62,7 +62,7 @@ def restless(spark: SparkSession) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
+@pytest.mark.parametrize("flush", ["Auto", pytest.param("WorkCopy", marks=pytest.mark.soak)])
 def test_snapshots_beside_a_drain(
     flush: str, restless: None, application: Callable[[], Application], spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -83,6 +83,7 @@ def test_snapshots_beside_a_drain(
     assert sink.ids == Counter(event.id for event in EVENTS)
 
 
+@pytest.mark.soak
 def test_a_snapshot_of_a_drained_query_while_the_next_version_runs_in_the_same_driver(
     application: Callable[[], Application], spark: SparkSession, tmp_path: Path
 ) -> None:

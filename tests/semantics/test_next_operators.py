@@ -26,9 +26,8 @@ LATER = [Event(number, "xyz"[number % 3], 2 * number - 400) for number in range(
 _SAMPLE = {
     ("tumbling window", "rocksdb"),
     ("stream-stream join, full outer", "hdfs"),
-    ("transformWithStateInPandas, event-time timer", "rocksdb"),
 }
-"""What `make test` runs of it: an aggregation, four stores in a partition, and column families."""
+"""What `make test` runs of it: an aggregation, and four stores in a partition."""
 
 
 def pairs() -> list[Any]:

@@ -28,13 +28,8 @@ def last_of_each(rows: list[tuple[Any, ...]], mode: str) -> list[tuple[Any, ...]
     return rows if mode == "append" else list({tuple(cell for cell in row if not isinstance(cell, tuple)): row for row in rows}.values())
 
 
-_SAMPLE = {
-    "tumbling window",
-    "stream-stream join, full outer",
-    "applyInPandasWithState, event-time timeout",
-    "transformWithStateInPandas, event-time timer",
-}
-"""The cases that `make test` has with the second provider and on a work copy too; all are in `make soak`."""
+_SAMPLE = "tumbling window"
+"""The case that `make test` has with the second provider and on a work copy too; all are in `make soak`."""
 
 
 def settings() -> list[Any]:
@@ -43,7 +38,7 @@ def settings() -> list[Any]:
     for case in CASES:
         first, *others = [*(f"{provider}-Auto" for provider in case.providers), f"{case.providers[0]}-WorkCopy"]
         found.append(pytest.param(case, first, id=f"{case.name}-{first}"))
-        marks = () if case.name in _SAMPLE else (pytest.mark.soak,)
+        marks = () if case.name == _SAMPLE else (pytest.mark.soak,)
         found += [pytest.param(case, other, id=f"{case.name}-{other}", marks=marks) for other in others]
     return found
 
@@ -126,8 +121,15 @@ _LIMITS: dict[str, Callable[[Input, Input], DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
-@pytest.mark.parametrize("which", ["over a limit", "of a source without records"])
+@pytest.mark.parametrize(
+    ("which", "flush"),
+    [
+        ("over a limit", "Auto"),
+        ("of a source without records", "WorkCopy"),
+        pytest.param("over a limit", "WorkCopy", marks=pytest.mark.soak),
+        pytest.param("of a source without records", "Auto", marks=pytest.mark.soak),
+    ],
+)
 def test_a_limit_is_in_the_flush_where_it_was_in_the_batch_before(
     which: str, flush: str, application: Begin, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -155,6 +157,21 @@ def test_a_limit_that_the_flush_would_not_find(which: str, told: str, applicatio
         read_all(query)
     with app.asked(DrainState.REJECTED, stateLossPolicy="Accept") as refused:
         assert (refused.reason, told in refused.message) == ("UnsupportedQuery", True)
+    assert query.isActive
+
+
+def test_a_limit_below_a_window_that_was_not_in_the_newest_batch(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
+    """Which Spark ran for the watermark alone, in the run before."""
+    events, sink = Input(spark, tmp_path / "events"), Batches()
+    events.add(FIRST)
+    frame = events.stream(None).limit(15).withWatermark("at", "10 seconds").groupBy(F.window("at", "10 seconds")).count()
+    app = application()
+    read_all(app.start(frame, sink))
+    app.close()
+    app = application()
+    query = app.start(frame, sink)
+    with app.asked(DrainState.REJECTED, stateLossPolicy="Accept") as refused:
+        assert (refused.reason, "a state that has a gap" in refused.message) == ("UnsupportedQuery", True)
     assert query.isActive
 
 

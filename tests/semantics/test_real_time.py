@@ -88,7 +88,10 @@ def _failed(query: StreamingQuery) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("mode", "next_in_real_time"), [("Drain", True), ("Stop", False), ("CatchUp", True)])
+@pytest.mark.parametrize(
+    ("mode", "next_in_real_time"),
+    [("Drain", True), *(pytest.param(*each, marks=pytest.mark.soak) for each in (("Stop", False), ("CatchUp", True)))],
+)
 def test_a_query_in_real_time_mode_is_cut_between_two_batches(application: Begin, topic: Topic, mode: str, next_in_real_time: bool) -> None:
     copy = Copy(topic)
     with fed(topic):
@@ -153,6 +156,7 @@ def test_a_query_in_real_time_mode_reads_on_after_a_drain_that_is_withdrawn(appl
     copy.all_arrive()
 
 
+@pytest.mark.soak
 def test_a_query_in_real_time_mode_that_is_held_can_be_stopped(application: Begin, topic: Topic, tmp_path: Path) -> None:
     """`stop()` waits for the query's thread, which waits for the drain."""
     copy = Copy(topic)

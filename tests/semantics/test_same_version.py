@@ -57,7 +57,14 @@ def test_the_owners_word_is_the_one_of_the_start(spark: SparkSession, tmp_path: 
     assert [query.is_version_of("drain-1", "") for query in found] == [True, False]
 
 
-@pytest.mark.parametrize(("planned", "word", "same"), [("a", "", True), ("b", "", False), ("b", "drain-1", True), ("b", "drain-2", False)])
+@pytest.mark.parametrize(
+    ("planned", "word", "same"),
+    [
+        *(pytest.param(*each, marks=pytest.mark.soak) for each in (("a", "", True), ("b", "", False))),
+        ("b", "drain-1", True),
+        ("b", "drain-2", False),
+    ],
+)
 def test_the_owners_word_stands_for_an_interrupted_drain(planned: str, word: str, same: bool) -> None:
     query: Any = SimpleNamespace(fingerprint="a", captured=SimpleNamespace(same_version_as=word))
     assert TrackedQuery.is_version_of(query, "drain-1", planned) is same

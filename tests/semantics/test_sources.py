@@ -94,7 +94,7 @@ def names_allowed(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("names_allowed")
-@pytest.mark.parametrize("mode", ["Drain", "Stop"])
+@pytest.mark.parametrize("mode", ["Drain", pytest.param("Stop", marks=pytest.mark.soak)])
 def test_two_folders_with_names(application: Begin, spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """The report names their offsets so; a next version with one source more that is interrupted in its first batch starts again."""
     events, clicks, sink = Input(spark, tmp_path / "events"), Input(spark, tmp_path / "clicks"), Batches()
@@ -173,6 +173,7 @@ def test_a_folder_and_rate_micro_batch(application: Begin, spark: SparkSession, 
     assert Counter({number: times for number, times in found.items() if number < 1000}) == ids(FIRST, SECOND)
 
 
+@pytest.mark.soak
 def test_rate(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """The source counts on from the time that it remembers in the checkpoint, which a reseeded one keeps."""
     sink = Batches()
@@ -210,6 +211,7 @@ def test_static_side_inputs_are_complete_in_the_drain_pane(application: Begin, s
     assert {path.name: path.stat().st_mtime_ns for path in names.iterdir()} == before
 
 
+@pytest.mark.soak
 def test_with_a_shuffle_and_requested_before_the_start(application: Begin, spark: SparkSession, tmp_path: Path) -> None:
     """Whatever the first run had read when the waiting request caught it, two runs count each event once."""
     events, sink = Input(spark, tmp_path / "events"), Batches()

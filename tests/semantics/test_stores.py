@@ -141,7 +141,8 @@ def test_an_object_store_that_its_owner_has_tried_is_drained(
     _drained_and_read_on(files.root, application, spark, tmp_path)
 
 
-@pytest.mark.parametrize("flush", ["Auto", pytest.param("WorkCopy", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("flush", ["Auto", "WorkCopy"])
 def test_a_view_of_a_filesystem_with_atomic_renames_is_drained(
     flush: str, store: Callable[[str], str], application: Begin, spark: SparkSession, tmp_path: Path
 ) -> None:

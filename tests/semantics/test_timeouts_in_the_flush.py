@@ -112,6 +112,7 @@ def test_code_that_would_keep_what_comes_in_the_flush_for_a_timer_is_not_drained
     )
 
 
+@pytest.mark.soak
 def test_code_that_emits_at_once_what_comes_in_the_flush_loses_nothing(
     spark: SparkSession, app: Application, inputs: tuple[Input, Input]
 ) -> None:

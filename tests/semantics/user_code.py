@@ -150,6 +150,14 @@ class Periodic(Collector):
             yield self._out(key, found)
 
 
+class Remembering(Collector):
+    """A later version of the collector, which has one more variable."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        super().init(handle)
+        self._more = handle.getValueState("more", "text STRING")
+
+
 class Prompt(Collector):
     """Emits at once what comes in the batch of a drain, after which no timer fires."""
 

@@ -8,11 +8,9 @@ from tests.agent.drain import test_batch_at_the_end as late
 from tests.versions.under import under
 from tools import sparks
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-
-RUNS = [pytest.param(release, marks=() if release == sparks.RELEASES[0] else pytest.mark.soak) for release in sparks.RELEASES]
+pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("release", RUNS)
+@pytest.mark.parametrize("release", sparks.RELEASES)
 def test_the_batch_that_it_plans_is_not_taken_for_the_flush(release: str) -> None:
     under(release, str(late.__file__), "-m", "soak")

@@ -8,16 +8,10 @@ from tests.semantics import test_next_operators as matrix
 from tests.versions.under import under
 from tools import sparks
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
-
-SAMPLE, REST = "not soak", "soak"
-RUNS = [
-    pytest.param(release, part, marks=() if part == SAMPLE and release == sparks.RELEASES[0] else pytest.mark.soak)
-    for release in sparks.RELEASES
-    for part in (SAMPLE, REST)
-]
+pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3600)]
 
 
-@pytest.mark.parametrize(("release", "part"), RUNS)
+@pytest.mark.parametrize("part", ["not soak", "soak"])
+@pytest.mark.parametrize("release", sparks.RELEASES)
 def test_an_incompatible_version_under_ids_that_go_on(release: str, part: str) -> None:
     under(release, str(matrix.__file__), "-m", part)

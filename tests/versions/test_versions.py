@@ -13,7 +13,7 @@ from tools import sparks
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("release", sparks.RELEASES)
+@pytest.mark.parametrize("release", [pytest.param(each, marks=[pytest.mark.soak] * (each == "4.1.4")) for each in sparks.RELEASES])
 def test_drained_and_read_on(release: str, tmp_path: Path) -> None:
     source, base, later = tmp_path / "input", tmp_path / "base", tmp_path / "later"
     base.mkdir()

@@ -28,14 +28,19 @@ from tests.agent.folder import files_in, killed_after
 STATE = {f"state/0/{partition}/{version}.delta": f"{partition} {version}" for partition in (0, 1) for version in (7, 8)}
 SCHEMAS = {"state/0/_stateSchema/default/0_1": "schema"}
 STATE |= SCHEMAS
+METADATA, NEW_SCHEMA = "state/0/_metadata/v2/8", "state/0/_stateSchema/default/8_2"
+"""What a version writes in its first batch that has another variable than the one before."""
 SOURCES = {"sources/0/0": "v1\nfirst offsets"}
 
 
 Store = dict[str, bool]
 STORES = pytest.mark.parametrize(
     "store",
-    [{}, {"objects": True}, {"objects": True, "takes_by_moving": True}],
-    ids=["folder", "bucket", "bucket-with-much-state"],
+    [
+        pytest.param({}, id="folder"),
+        pytest.param({"objects": True}, id="bucket", marks=pytest.mark.soak),
+        pytest.param({"objects": True, "takes_by_moving": True}, id="bucket-with-much-state"),
+    ],
 )
 
 
@@ -68,6 +73,8 @@ class Version:
         assert found == STATE, "the flush reads a part of the state"
         assert {name: log.files.read(name) for name in SCHEMAS} == SCHEMAS, "the state names its schemas by their whole path"
         log.files.write(log.name("state/0/0/9.delta"), "flushed")
+        log.files.write(log.name(NEW_SCHEMA), "another schema")
+        log.files.write(log.name(METADATA), log.files.uri(log.name(NEW_SCHEMA)))
         log.write_commit(8, END_OF_TIME_MS)
         self.flushed += 1
 
@@ -103,6 +110,9 @@ def check_drained(files: CheckpointFiles, journal: Journal) -> None:
     if journal.checkpoint_policy == "Continue":
         assert live.offsets(8).watermark_ms == live.watermark_after(8) == JOURNAL.watermark_ms
         assert {name: files.read(name) for name in STATE} == STATE
+        assert files.read(NEW_SCHEMA) == "another schema"
+        assert journal.work not in str(files.read(METADATA))
+        assert str(files.read(METADATA)).endswith(f"/{NEW_SCHEMA}")
         return
     assert files.names("offsets") == ["-1", "-2"]
     assert files.names("commits") == ["-1"]

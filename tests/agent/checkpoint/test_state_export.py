@@ -174,7 +174,9 @@ def test_state_over_all_rows_is_exported_after_a_second_drain(warm: Warm, base: 
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("committed", [True, False], ids=["after a commit", "in the first batch"])
+@pytest.mark.parametrize(
+    "committed", [pytest.param(True, id="after a commit", marks=pytest.mark.soak), pytest.param(False, id="in the first batch")]
+)
 def test_state_that_parquet_cannot_hold_is_refused_before_anything_is_touched(
     warm: Warm, base: Path, tmp_path: Path, committed: bool
 ) -> None:
@@ -208,7 +210,7 @@ def test_state_that_parquet_cannot_hold_is_refused_before_anything_is_touched(
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("mode", ["Drain", "Stop"])
+@pytest.mark.parametrize("mode", ["Drain", pytest.param("Stop", marks=pytest.mark.soak)])
 def test_state_is_exported_as_it_was_before_the_flush(warm: Warm, base: Path, tmp_path: Path, mode: str) -> None:
     feed = Feed(tmp_path / "input")
     feed.add(3)
@@ -235,7 +237,7 @@ def test_state_is_exported_as_it_was_before_the_flush(warm: Warm, base: Path, tm
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("mode", ["Drain", "Stop"])
+@pytest.mark.parametrize("mode", ["Drain", pytest.param("Stop", marks=pytest.mark.soak)])
 def test_state_that_spark_cannot_read_is_not_asked_of_it(warm: Warm, base: Path, tmp_path: Path, mode: str) -> None:
     """Its reader encodes the checkpoint's path twice: it finds none where anything in it is to be encoded."""
     Feed(tmp_path / "input").add(1)

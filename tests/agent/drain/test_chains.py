@@ -55,6 +55,7 @@ def test_a_drain_goes_through_all_of_them_twice(warm: Warm, tmp_path: Path) -> N
         assert ids_in(tmp_path / "out") == exactly(feed.ids)
 
 
+@pytest.mark.soak
 def test_a_query_that_ended_while_it_was_fed_is_started_again_by_the_drain(
     warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,7 +109,7 @@ def test_runs_of_a_bounded_query_are_one_target(warm: Warm, tmp_path: Path) -> N
     assert [query["checkpointLocation"].rsplit("/", 1)[-1] for query in drain["queries"]] == ["checkpoint-1"]
 
 
-@pytest.mark.parametrize("new", [True, False])
+@pytest.mark.parametrize("new", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_a_checkpoint_with_which_another_driver_has_gone_on_is_left_to_that(warm: Warm, tmp_path: Path, *, new: bool) -> None:
     """As after a backfill, whose driver goes on with something else: what is open there is the other one's, which may be running."""
     feed, checkpoint = Feed(tmp_path / "input"), tmp_path / "checkpoint"
@@ -180,7 +180,10 @@ def test_a_flush_that_failed_once_and_was_made_good_is_no_failure_to_a_later_dra
     assert [query["name"] for query in warm.drain()["queries"]] == ["orders"]
 
 
-@pytest.mark.parametrize(("mode", "state", "reason"), [("Drain", "Stopping", "BatchRunning"), ("CatchUp", "Acknowledged", "CatchingUp")])
+@pytest.mark.parametrize(
+    ("mode", "state", "reason"),
+    [("Drain", "Stopping", "BatchRunning"), pytest.param("CatchUp", "Acknowledged", "CatchingUp", marks=pytest.mark.soak)],
+)
 def test_a_query_that_fails_while_it_is_drained_is_named(warm: Warm, tmp_path: Path, mode: str, state: str, reason: str) -> None:
     free = threading.Event()
 

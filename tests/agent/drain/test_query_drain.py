@@ -121,6 +121,7 @@ def test_stop_keeps_state_and_keep_stays_fenced(tmp_path: Path, start: Start) ->
     assert ids_in(tmp_path / "out") == exactly(range(250))
 
 
+@pytest.mark.soak
 def test_sleeping_query_and_an_application_that_leaves(tmp_path: Path, start: Start) -> None:
     """The store is broken at first: the pipeline runs all the same; then a drain wakes a query that sleeps for ten minutes."""
     checkpoint, feed, drains = tmp_path / "checkpoint", Feed(tmp_path / "input"), Drains(tmp_path / "store")
@@ -150,7 +151,7 @@ def test_sleeping_query_and_an_application_that_leaves(tmp_path: Path, start: St
     assert (tmp_path / "stopped").exists()
 
 
-@pytest.mark.parametrize("script", ["attached.py", "spawned.py"])
+@pytest.mark.parametrize("script", ["attached.py", pytest.param("spawned.py", marks=pytest.mark.soak)])
 def test_attached_by_hand_and_notified_before_the_start(tmp_path: Path, start: Start, script: str) -> None:
     """The notification is there before the driver, and the query never runs a batch."""
     drains = Drains(tmp_path / "store")
@@ -167,7 +168,7 @@ def test_attached_by_hand_and_notified_before_the_start(tmp_path: Path, start: S
     assert driver.wait() == 0, driver.tail()
 
 
-@pytest.mark.parametrize("where", ["late", "elsewhere"])
+@pytest.mark.parametrize("where", ["late", pytest.param("elsewhere", marks=pytest.mark.soak)])
 def test_attached_too_late(tmp_path: Path, start: Start, where: str) -> None:
     """A query that the agent did not see start cannot be drained, and nothing else is drained without it."""
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")

@@ -16,6 +16,7 @@ from spark_drain_agent.drain.committed_query import CommittedQuery
 from spark_drain_agent.drain.decide import Assignment, Decision
 from spark_drain_agent.drain.executor_reports import ExecutorSummary
 from spark_drain_agent.drain.identity import Identity
+from spark_drain_agent.drain.reporter import Reporter
 from spark_drain_agent.drain.run import Drain
 from spark_drain_agent.drain.selection import Selection
 from spark_drain_agent.driver import agent, watch
@@ -394,6 +395,25 @@ def test_a_drain_whose_query_never_comes_ends_with_its_notification(world: World
         assert report.state is DrainState.FLUSHING, "main may still be on its way to the query"
         drain.update(None)
     assert world.reaches(DrainState.FAILED).reason == "QueryNotStarted"
+
+
+def test_the_driver_waits_for_a_defect_to_be_looked_at_also_where_it_cannot_be_reported(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the point of no return it would end as if all was well, and would not be started again."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("nobody foresaw this")
+
+    monkeypatch.setattr(Drain, "_to_the_end", broken)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(Reporter, "change", broken)
+        with world.run(inherited=replace(INHERITED, state=DrainState.FLUSHING)) as drain:
+            time.sleep(0.3)
+            assert world.agent.gate.phase is Phase.HELD
+            meanwhile.undo()
+            assert world.reaches(DrainState.STALLED).reason == "InternalError"
+            drain.update(None)
 
 
 def test_what_nobody_foresaw_fails_the_drain_once_and_not_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
     [
         pytest.param(("slow_starts.py",), id="main"),
         pytest.param(("pool.py",), id="pool", marks=pytest.mark.soak),
-        pytest.param(("pool.py", "any"), id="pool-and-main"),
+        pytest.param(("pool.py", "any"), id="pool-and-main", marks=pytest.mark.soak),
     ],
 )
 def test_a_query_that_takes_its_time_to_start_is_drained_with_the_others(tmp_path: Path, program: tuple[str, ...]) -> None:

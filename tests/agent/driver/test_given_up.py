@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from spark_drain_agent.checkpoint import flush
 from spark_drain_agent.drain import after_commit
 from spark_drain_agent.queries.flush_launch import RecoveryNeedsPreviousVersionError
 
@@ -46,7 +47,7 @@ def test_a_drain_whose_reports_cannot_be_written_goes_on_once_its_request_is_rem
     assert ids_in(tmp_path / "out/orders") == exactly(feed.ids)
 
 
-@pytest.mark.parametrize("way", ["Auto", "WorkCopy"])
+@pytest.mark.parametrize("way", [pytest.param("Auto", marks=pytest.mark.soak), "WorkCopy"])
 def test_every_wait_tells_and_the_next_start_finishes_it(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.1,))
     warm.session.conf.set("spark.sparkdrain.flush", way)
@@ -86,7 +87,28 @@ def test_every_wait_tells_and_the_next_start_finishes_it(warm: Warm, tmp_path: P
     warm.session.conf.unset("spark.sparkdrain.flush")
 
 
-@pytest.mark.parametrize("bounded", [False, True], ids=["running", "bounded"])
+def test_a_flush_is_not_tried_where_no_thread_starts_any_more(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python 3.12 on, once main has ended: the batch would wait for ever, and the application with it."""
+    monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.1,))
+    feed, poison = Feed(tmp_path / "input"), tmp_path / "poison-broken"
+    feed.add(3)
+    broken = start_in(warm, tmp_path, "broken")
+    poison.touch()
+    with monkeypatch.context() as ended:
+        with warm.requested() as asked:
+            warm.drains.reaches(asked, "Stalled", reason="FlushFailed")
+            ended.setattr(flush, "no_thread_starts", lambda: True)
+            eventually(lambda: warm.drains.show(asked)["reason"] == "UnsupportedSession", "it to say so")
+            assert warm.drains.show(asked)["message"].endswith("End the program: the next start of the same version finishes it")
+            poison.unlink()
+        with pytest.raises(StreamingQueryException, match="main has ended"):
+            broken.awaitTermination()
+    start_in(warm, tmp_path, "broken")
+    assert ids_in(tmp_path / "out/broken") == exactly(feed.ids)
+    warm.drain()
+
+
+@pytest.mark.parametrize("bounded", [pytest.param(False, id="running", marks=pytest.mark.soak), pytest.param(True, id="bounded")])
 def test_no_later_drain_says_that_it_is_drained(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounded: bool) -> None:
     monkeypatch.setattr(after_commit, "_RETRY_SECONDS", (0.1,))
     feed, poison = Feed(tmp_path / "input"), tmp_path / "poison-broken"
@@ -134,6 +156,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         driver.close()
 
 
+@pytest.mark.soak
 def test_a_driver_that_has_taken_the_drain_over_fails_too_until_a_start_can_finish_it(tmp_path: Path, start: Start) -> None:
     """With a restart policy of OnFailure an exit code of 0 would mean that nothing is left to do."""
     feed, drains, poison = Feed(tmp_path / "input"), Drains(tmp_path / "store"), tmp_path / "poison"

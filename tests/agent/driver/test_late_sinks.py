@@ -169,7 +169,7 @@ def test_the_folder_of_files_is_there_when_their_start_has_returned(warm: Warm, 
     warm.session.streams.resetTerminated()
 
 
-@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("bounded", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_the_table_is_there_when_the_call_that_makes_it_has_returned(warm: Warm, tmp_path: Path, bounded: bool) -> None:
     """The program reads or alters it next."""
     table = f"made_{bounded}".lower()

@@ -91,7 +91,7 @@ def test_a_wait_ends_with_the_query_and_not_when_it_is_told_to_end(warm: Warm, t
     start(warm, tmp_path)
 
 
-@pytest.mark.parametrize("polls", [False, True], ids=["awaits", "polls"])
+@pytest.mark.parametrize("polls", [pytest.param(False, id="awaits", marks=pytest.mark.soak), pytest.param(True, id="polls")])
 def test_a_loop_that_starts_its_query_again(warm: Warm, tmp_path: Path, polls: bool) -> None:
     """A withdrawn drain does not end the query; a drained one is not started again before the notification is gone."""
     feed, block, out = Feed(tmp_path / "input"), tmp_path / "block", tmp_path / "out/looped"
@@ -291,7 +291,15 @@ def ended(warm: Warm, query: StreamingQuery, wait: str, sink: Path) -> None:
             time.sleep(0.1)
 
 
-@pytest.mark.parametrize("wait", ["awaits", "awaits for a while", "awaits any", "polls it", "polls all", "forgets", "looks at the sink"])
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "awaits",
+        "polls it",
+        "looks at the sink",
+        *(pytest.param(wait, marks=pytest.mark.soak) for wait in ("awaits for a while", "awaits any", "polls all", "forgets")),
+    ],
+)
 def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: Warm, tmp_path: Path, wait: str) -> None:
     """A program that archives what there was when it started the query relies on that; a listener looks in its start."""
     feed = Feed(tmp_path / "input")
@@ -313,6 +321,19 @@ def test_a_bounded_query_that_a_drain_has_put_off_reads_before_it_ends(warm: War
     assert query.awaitTermination() is None
     assert query.lastProgress is not None
     warm.session.streams.resetTerminated()
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0004, 0.001])
+def test_a_poll_sees_no_end_of_a_query_that_a_drain_holds(warm: Warm, tmp_path: Path, seconds: float) -> None:
+    """Also one that does not wait, as of a program with work of its own."""
+    Feed(tmp_path / "input").add()
+    start(warm, tmp_path).processAllAvailable()
+    streams = warm.session.streams
+    assert not streams.awaitAnyTermination(seconds)  # type: ignore[arg-type]
+    with warm.requested(afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Drained")
+        assert (streams.awaitAnyTermination(seconds), len(streams.active)) == (False, 1)  # type: ignore[arg-type]
+    streams.resetTerminated()
 
 
 def test_a_listener_of_a_late_start_may_want_the_lock_under_which_the_query_is_awaited(
@@ -512,9 +533,12 @@ def test_a_bounded_query_with_state_that_was_put_off_has_as_many_partitions_as_a
     Feed(tmp_path / "input").add()
     start(warm, tmp_path).processAllAvailable()
 
+    def consume(batch: DataFrame, _: int) -> None:
+        batch.count()  # and print nothing: what this process prints meanwhile is taken for the store's command's
+
     def bounded() -> StreamingQuery:
         counts = read(warm.session, tmp_path).groupBy("id").count().writeStream.queryName("bounded").outputMode("update")
-        each = counts.foreachBatch(lambda batch, _: print(batch.count())).trigger(availableNow=True)
+        each = counts.foreachBatch(consume).trigger(availableNow=True)
         return each.option("checkpointLocation", str(checkpoint)).start()
 
     with session_confs(warm.session, {partitions: "3"}):
@@ -554,7 +578,9 @@ def test_of_bounded_queries_that_were_put_off_on_one_checkpoint_the_last_one_is_
     warm.session.streams.resetTerminated()
 
 
-@pytest.mark.parametrize("wait", ["awaits", "awaits any", "polls it", "polls all"])
+@pytest.mark.parametrize(
+    "wait", ["awaits", "polls all", *(pytest.param(wait, marks=pytest.mark.soak) for wait in ("awaits any", "polls it"))]
+)
 def test_a_signal_lets_a_bounded_query_end_that_a_drain_has_ended(
     warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: str
 ) -> None:
@@ -677,7 +703,7 @@ def test_a_bounded_query_that_the_application_has_started_again_itself_is_not_st
     warm.session.streams.resetTerminated()
 
 
-@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("stops", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_a_late_start_gives_way_to_one_of_the_application(warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: bool) -> None:
     """Which comes while the late one is under way; Spark would stop the one that runs."""
     at, go_on, as_of_start = threading.Event(), threading.Event(), LateStart._analysis_as_of_start

@@ -132,7 +132,7 @@ def test_a_batch_stops_another_query_while_the_drain_waits_for_it(
     assert ids_in(tmp_path / "out/batching") == exactly(feed.ids)
 
 
-@pytest.mark.parametrize("waits", ["a second", "for its end", "for any end"])
+@pytest.mark.parametrize("waits", ["a second", *(pytest.param(waits, marks=pytest.mark.soak) for waits in ("for its end", "for any end"))])
 def test_a_query_that_the_application_restarts_while_it_is_drained(
     warm: Warm, tmp_path: Path, feed: Feed, stopping: threading.Event, waits: str
 ) -> None:
@@ -349,7 +349,9 @@ def test_a_query_that_an_earlier_drain_has_ended_with_what_is_open_in_it(warm: W
         again.result()
 
 
-@pytest.mark.parametrize(("mode", "restarted"), [("CatchUp", True), ("CatchUp", False), ("Drain", False)])
+@pytest.mark.parametrize(
+    ("mode", "restarted"), [pytest.param("CatchUp", True, marks=pytest.mark.soak), ("CatchUp", False), ("Drain", False)]
+)
 def test_a_drain_after_an_earlier_one(warm: Warm, tmp_path: Path, feed: Feed, mode: str, restarted: bool) -> None:
     """What the earlier drain has ended has nothing open, but there is more to read."""
     start(warm.session, tmp_path, "only").processAllAvailable()
@@ -368,7 +370,7 @@ def test_a_drain_after_an_earlier_one(warm: Warm, tmp_path: Path, feed: Feed, mo
         assert ids_in(tmp_path / "out/only") == exactly(feed.ids)
 
 
-@pytest.mark.parametrize("asks", ["while it is held", "after it was let go"])
+@pytest.mark.parametrize("asks", ["while it is held", pytest.param("after it was let go", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("restarted", [True, False], ids=["goes on", "tidies up"])
 def test_a_drain_that_is_requested_of_an_application_that_is_to_end(
     warm: Warm, tmp_path: Path, feed: Feed, restarted: bool, asks: str
@@ -511,7 +513,7 @@ def test_two_starts_on_one_checkpoint_end_an_interrupted_drain_once(
     eventually(lambda: ids_in(tmp_path / "out/twice") == exactly(feed.ids), "the query to read on", 60)
 
 
-@pytest.mark.parametrize("how", ["awaits", "polls"])
+@pytest.mark.parametrize("how", ["awaits", pytest.param("polls", marks=pytest.mark.soak)])
 def test_a_batch_waits_for_a_query_that_ended_long_ago(how: str, warm: Warm, tmp_path: Path, feed: Feed) -> None:
     """The drain waits for the batch: what the batch asks of a query that is drained too must not wait for the drain."""
     windows = read(warm.session, tmp_path).withWatermark("at", "10 seconds").groupBy(F.window("at", "10 seconds")).count()
@@ -583,7 +585,7 @@ def test_a_query_runs_although_its_start_was_interrupted(warm: Warm, tmp_path: P
     assert ids_in(tmp_path / "out/child") == exactly(feed.ids)
 
 
-@pytest.mark.parametrize("raised", [TimeoutError, KeyboardInterrupt])
+@pytest.mark.parametrize("raised", [TimeoutError, pytest.param(KeyboardInterrupt, marks=pytest.mark.soak)])
 def test_a_query_runs_although_a_signal_handler_ended_the_call_of_its_start(
     warm: Warm, tmp_path: Path, feed: Feed, raised: type[BaseException]
 ) -> None:

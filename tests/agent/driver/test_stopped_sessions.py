@@ -14,7 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_drain_agent import generation, is_drain_pane, milestones
 from spark_drain_agent.drain import after_commit
+from spark_drain_agent.driver import agent
 from spark_drain_agent.spark_internals.writer import VERSION_CONF
+from spark_drain_agent.user_code.batch_marks import marks_of_start
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.driver.streams import Started, in_thread, start
@@ -52,7 +54,23 @@ def test_a_start_in_a_session_that_was_stopped_says_what_spark_says(warm: Warm, 
             warm.again()
 
 
-@pytest.mark.parametrize("holder", ["session", "context"])
+def test_a_start_amid_which_spark_is_stopped_says_what_spark_says(warm: Warm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another thread, as where a program ends while its queries are being started."""
+    writer = warm.session.readStream.format("rate").load().writeStream.format("noop")
+
+    def stop_and_mark(generation: int) -> dict[str, str | None]:
+        in_thread(warm.session.stop)
+        return marks_of_start(generation)
+
+    monkeypatch.setattr(agent, "marks_of_start", stop_and_mark)
+    try:
+        with pytest.raises(Py4JJavaError):
+            writer.start()
+    finally:
+        warm.again()
+
+
+@pytest.mark.parametrize("holder", ["session", pytest.param("context", marks=pytest.mark.soak)])
 def test_a_session_that_is_stopped_again_keeps_no_drain_from_holding(
     warm: Warm, tmp_path: Path, stopped: SparkSession, holder: str
 ) -> None:

@@ -158,7 +158,7 @@ def test_another_query_really_starts(beside: Beside, warm: Warm, tmp_path: Path,
     assert ids_in(tmp_path / "out/drained") == exactly(beside.feed.ids)
 
 
-@pytest.mark.parametrize(("how", "code"), [("fail", 1), ("leave", 3)])
+@pytest.mark.parametrize(("how", "code"), [("fail", 1), pytest.param("leave", 3, marks=pytest.mark.soak)])
 def test_main_ends_as_without_a_drain(tmp_path: Path, how: str, code: int) -> None:
     """The request is still there: a drain that keeps the application running does not keep it from ending."""
     feed, drains = Feed(tmp_path / "input"), Drains(tmp_path / "store")

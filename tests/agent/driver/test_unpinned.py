@@ -45,6 +45,7 @@ def test_a_batch_stops_one_query_and_starts_another_one_while_the_drain_waits_fo
     assert driver.wait() == 0, driver.tail()
 
 
+@pytest.mark.soak
 def test_drains_beside_threads_that_ask_for_progress(run: Callable[[str], Driver], drains: Drains, tmp_path: Path, feed: Feed) -> None:
     """The lock of the query's progress belongs to a thread of the JVM, which the calls of others had taken over before it was let go."""
     driver = run("polled.py")
@@ -65,6 +66,7 @@ def _has_read(base: Path, feed: Feed) -> bool:
     return bool(offsets) and f'"logOffset":{feed.files - 1}' in offsets[-1].read_text()
 
 
+@pytest.mark.soak
 def test_a_bounded_query_that_was_put_off_has_the_default_folder_of_its_start(
     run: Callable[[str], Driver], drains: Drains, tmp_path: Path, feed: Feed
 ) -> None:

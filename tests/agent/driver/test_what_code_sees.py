@@ -175,8 +175,11 @@ def test_without_an_agent_no_generation_is_known(warm: Warm, tmp_path: Path, fee
 @pytest.mark.parametrize(
     "how",
     [
-        *("stops", "default", "asyncio", "waits for it", "any"),
-        *(pytest.param(how, marks=pytest.mark.soak) for how in ("exits", "stops Spark", "caught", "flag", "stops the query only")),
+        *("stops", "asyncio"),
+        *(
+            pytest.param(how, marks=pytest.mark.soak)
+            for how in ("default", "waits for it", "any", "exits", "stops Spark", "caught", "flag", "stops the query only")
+        ),
     ],
 )
 def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:
@@ -198,7 +201,7 @@ def test_sigterm_ends_a_held_driver_at_once(tmp_path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("agent", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["agent", "plain"])
-@pytest.mark.parametrize(("how", "code"), [("exit", 5), ("interrupt", -2)])
+@pytest.mark.parametrize(("how", "code"), [("exit", 5), pytest.param("interrupt", -2, marks=pytest.mark.soak)])
 def test_a_handler_leaves_a_start_that_takes_long(tmp_path: Path, how: str, code: int, agent: bool) -> None:
     """Seen with the agent: it asked the JVM on the way out, was given the answer to the start, and that only when the start was over."""
     Feed(tmp_path / "input").add()
@@ -239,7 +242,7 @@ def test_ctrl_c_ends_a_driver_that_a_drain_holds_only_later(tmp_path: Path) -> N
         driver.close()
 
 
-@pytest.mark.parametrize("wrapped", [False, True], ids=["direct", "wrapped"])
+@pytest.mark.parametrize("wrapped", [pytest.param(False, id="direct"), pytest.param(True, id="wrapped", marks=pytest.mark.soak)])
 def test_a_held_driver_ends_with_the_jvm_that_has_started_it(tmp_path: Path, wrapped: bool) -> None:
     """With spark-submit Python is the JVM's child, or that of a script which the JVM runs as Python; nobody else would end it."""
     python = sys.executable

@@ -79,6 +79,7 @@ def test_an_executor_moves_at_the_maximum(placed: Placed, two: dict[str, str]) -
     placed.check_ledger()
 
 
+@pytest.mark.soak
 def test_a_placement_in_vain_leaves_the_number_to_spark(placed: Placed, two: dict[str, str]) -> None:
     """Spark lowers the number while the placement waits, which has asked for one more."""
     with three_busy(placed) as three:
@@ -98,6 +99,7 @@ def test_a_placement_in_vain_leaves_the_number_to_spark(placed: Placed, two: dic
     placed.check_ledger()
 
 
+@pytest.mark.soak
 def test_spark_gets_more_executors_while_a_placement_waits(placed: Placed, two: dict[str, str]) -> None:
     """Anywhere: only the one that was asked for is bound to the destination."""
     placement_id = placed.request(min(two), "node-full", expiry_seconds=300)
@@ -112,6 +114,7 @@ def test_spark_gets_more_executors_while_a_placement_waits(placed: Placed, two: 
     placed.check_ledger()
 
 
+@pytest.mark.soak
 def test_spark_has_fewer_executors_when_the_new_one_comes(placed: Placed, two: dict[str, str]) -> None:
     with three_busy(placed) as three:
         node = three[executor := known(three, two)]

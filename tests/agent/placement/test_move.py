@@ -37,6 +37,7 @@ def two(placed: Placed) -> dict[str, str]:
     return placed.settled()
 
 
+@pytest.mark.soak
 def test_successful_move(placed: Placed, two: dict[str, str]) -> None:
     executor, node = sorted(two.items())[0]
     with placed.load():
@@ -71,6 +72,7 @@ def test_an_executor_is_moved_by_kubectl_apply(placed: Placed, two: dict[str, st
     placed.check_ledger()
 
 
+@pytest.mark.soak
 def test_a_node_is_cleared_of_executors(placed: Placed, two: dict[str, str]) -> None:
     """Those that are there leave it, one after the other, and none is missing meanwhile; `kubectl drain` waits, and ends by itself."""
     node = two[min(two)]
@@ -115,6 +117,7 @@ def test_a_node_that_is_drained_is_cleared_by_the_operator(placed: Placed, two: 
     placed.check_ledger()
 
 
+@pytest.mark.soak
 def test_executors_that_find_no_other_node_in_time_are_decommissioned(placed: Placed, two: dict[str, str]) -> None:
     """Together, before the node goes, and Spark makes others as soon as there is room."""
     placed.application.annotate(evacuate="true")
@@ -195,6 +198,7 @@ def test_executors_whose_time_is_over_are_decommissioned_together(placed: Placed
     placed.check_ledger()
 
 
+@pytest.mark.soak
 def test_an_executor_without_time_is_decommissioned_at_once(placed: Placed, two: dict[str, str]) -> None:
     executor = min(two)
     response = placed.reaches(placed.request(executor, "ANY_OTHER", decommission_at=datetime.now(UTC)), FAILED)
@@ -205,6 +209,7 @@ def test_an_executor_without_time_is_decommissioned_at_once(placed: Placed, two:
     placed.check_ledger()
 
 
+@pytest.mark.soak
 def test_an_executor_that_is_replaced_in_time_is_not_decommissioned(placed: Placed, two: dict[str, str]) -> None:
     executor, node = sorted(two.items())[0]
     until = datetime.now(UTC) + timedelta(minutes=3)
@@ -213,6 +218,7 @@ def test_an_executor_that_is_replaced_in_time_is_not_decommissioned(placed: Plac
     placed.alone()
 
 
+@pytest.mark.soak
 def test_an_api_server_that_refuses_for_a_while_leaves_nothing_over(placed: Placed, two: dict[str, str]) -> None:
     asked = placed.request(min(two), "node-full", expiry_seconds=8)
     placed.reaches(asked, IN_PROGRESS)

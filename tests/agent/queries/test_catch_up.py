@@ -169,7 +169,7 @@ def test_a_query_that_is_stopped_while_it_reads_on_is_left_out(warm: Warm, tmp_p
 
 
 @spark
-@pytest.mark.parametrize("files", [0, 1])
+@pytest.mark.parametrize("files", [pytest.param(0, marks=pytest.mark.soak), 1])
 def test_an_idle_query_is_not_behind(warm: Warm, tmp_path: Path, files: int) -> None:
     """Without any file no batch has ever run."""
     feed = Feed(tmp_path / "input")
@@ -218,7 +218,7 @@ def test_the_deadline_ends_the_wait_and_the_query_runs_on(warm: Warm, tmp_path: 
 
 
 @spark
-@pytest.mark.parametrize("mode", ["Drain", "CatchUp"])
+@pytest.mark.parametrize("mode", ["Drain", pytest.param("CatchUp", marks=pytest.mark.soak)])
 def test_the_deadline_passes_while_the_store_is_away(warm: Warm, tmp_path: Path, mode: str) -> None:
     """Drain waits for its last look at the store, CatchUp for a batch: neither holds the queries longer, the answer comes when it can."""
     feed, block = held_in_the_first_batch(warm, tmp_path, files=3)

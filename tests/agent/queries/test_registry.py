@@ -110,9 +110,9 @@ def test_what_the_application_has_stopped_is_named_and_not_kept(warm: Warm, tmp_
 @pytest.mark.parametrize(
     ("options", "state"),
     [
-        pytest.param({"execution": "PlanOnly"}, "Acknowledged", id="a plan"),
+        pytest.param({"execution": "PlanOnly"}, "Acknowledged", id="a plan", marks=pytest.mark.soak),
         pytest.param({"execution": "AfterApproval"}, "Acknowledged", id="approval"),
-        pytest.param({"queries": "drained", "afterDrain": "Keep"}, "Drained", id="cleanup"),
+        pytest.param({"queries": "drained", "afterDrain": "Keep"}, "Drained", id="cleanup", marks=pytest.mark.soak),
     ],
 )
 def test_what_is_stopped_is_not_kept_while_a_drain_waits(warm: Warm, tmp_path: Path, options: dict[str, str], state: str) -> None:

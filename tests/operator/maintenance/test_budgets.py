@@ -190,7 +190,13 @@ def test_a_budget_follows_the_annotation(watching: World, node: str, tmp_path: P
 
 
 @pytest.mark.apiserver
-@pytest.mark.parametrize("selector", ["sparkoperator.k8s.io/app-name: app", f'{LAUNCHED}: "true"'], ids=["example", "of all applications"])
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param("sparkoperator.k8s.io/app-name: app", id="example"),
+        pytest.param(f'{LAUNCHED}: "true"', id="of all applications", marks=pytest.mark.soak),
+    ],
+)
 def test_there_is_no_second_budget_beside_one_of_the_user(watching: World, node: str, selector: str) -> None:
     """Kubernetes refuses to evict a pod with two of them at all: 500, not 429."""
     agent = opted_in(watching, node)

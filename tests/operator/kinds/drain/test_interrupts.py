@@ -303,7 +303,9 @@ def test_a_forced_stop_suspends_and_does_not_say_drained(world: World) -> None:
     assert "disk full" in body["status"]["message"]
 
 
-@pytest.mark.parametrize("started", [True, False], ids=["it runs", "it has no driver yet"])
+@pytest.mark.parametrize(
+    "started", [pytest.param(True, id="it runs"), pytest.param(False, id="it has no driver yet", marks=pytest.mark.soak)]
+)
 def test_a_forced_stop_leaves_the_next_version_alone(own_world: World, started: bool) -> None:
     """The operator stands still while the pods end and somebody starts the next version."""
     world = own_world

@@ -273,6 +273,7 @@ def test_a_drained_driver_that_was_restarted_is_waited_for_before_the_next_versi
     assert scaled_down(world.await_phase("Drained")) == "ApplicationResumed"
 
 
+@pytest.mark.soak
 def test_a_run_that_repeats_the_report_after_the_deadline_does_not_make_it_late(own_world: World) -> None:
     world = own_world
     world.operator.start()
@@ -443,7 +444,9 @@ def test_a_label_that_was_applied_just_before_the_first_look_makes_no_next_versi
     assert scaled_down(world.await_phase("Drained")) == ("ApplicationSuspended" if after == "Suspend" else "ApplicationDeleted")
 
 
-@pytest.mark.parametrize("state", [None, DrainState.STOPPING], ids=["unanswered", "stopping"])
+@pytest.mark.parametrize(
+    "state", [pytest.param(None, id="unanswered", marks=pytest.mark.soak), pytest.param(DrainState.STOPPING, id="stopping")]
+)
 def test_a_next_version_after_an_operator_that_was_killed_before_its_first_status(own_world: World, state: DrainState | None) -> None:
     world = own_world
     world.operator.start()

@@ -117,7 +117,7 @@ def test_reports_of_earlier_drains_make_room_before_the_next(world: World) -> No
     assert set(agent.channel.reports.read().entries) == {drain_id}
     world.create_drain("second")
     agent.await_notification()
-    assert not agent.channel.reports.read().entries
+    eventually(lambda: not agent.channel.reports.read().entries, "the report of the drain before is removed")
 
 
 def test_pods_that_end_slowly_do_not_change_the_verdict(world: World) -> None:
