@@ -18,6 +18,8 @@ from spark_drain_store.protocol import StoreError
 
 __all__ = ["add_drain_verbs", "run_drain_verb", "shown"]
 
+_NO_REPORT = "there is no report of it: no agent has answered yet, or its report was removed"
+
 
 def add_drain_verbs(parser: ArgumentParser) -> None:
     """Say which verbs and options the topic has."""
@@ -114,7 +116,7 @@ def shown(drains: Drains) -> dict[str, Any]:
                     "runId": notification.run_id,
                     "state": str(DrainState.REQUESTED),
                     "reason": "",
-                    "message": "withdrawn; the agent has not answered" if notification.withdrawn else "no agent has answered yet",
+                    "message": "withdrawn; there is no report of it" if notification.withdrawn else _NO_REPORT,
                     "queries": [],
                 }
             )

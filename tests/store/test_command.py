@@ -16,6 +16,7 @@ from spark_drain_store import Channel, DrainReport, DrainState, QueryReport, ope
 from spark_drain_store.drains import Drains
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+NO_REPORT = "there is no report of it: no agent has answered yet, or its report was removed"
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n")
 
 
@@ -90,10 +91,15 @@ def test_a_written_drain_is_in_the_store_and_shown_as_requested(drain: Command, 
     assert notification.options == {"checkpoint.policy": "Reseed", "queries": "a,b"}
     assert abs((datetime.now(UTC) - notification.created_at).total_seconds()) < 60
     assert shown(drain) == {
-        "drains": [
-            {"uuid": drain_id, "runId": "app-1", "state": "Requested", "reason": "", "message": "no agent has answered yet", "queries": []}
-        ]
+        "drains": [{"uuid": drain_id, "runId": "app-1", "state": "Requested", "reason": "", "message": NO_REPORT, "queries": []}]
     }
+
+
+def test_a_drain_whose_report_was_removed_is_not_said_to_be_unanswered(drain: Command, channel: Channel) -> None:
+    drain_id = written(drain)
+    channel.reports.write(report(drain_id, DrainState.DRAINED))
+    channel.reports.write({drain_id: None})
+    assert shown(drain)["drains"][0]["message"] == NO_REPORT
 
 
 def test_a_drain_without_a_run_id_is_for_the_run_that_sees_it_first(drain: Command) -> None:
@@ -165,7 +171,7 @@ def test_withdrawing_marks_the_notification_and_leaves_the_answer_to_the_agent(d
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     notification = Drains.read(channel).notifications[drain_id]
     assert notification.withdrawn
-    assert shown(drain)["drains"][0]["message"] == "withdrawn; the agent has not answered"
+    assert shown(drain)["drains"][0]["message"] == "withdrawn; there is no report of it"
     assert notification.options == {"execution": "AfterApproval"}
     assert shown(drain)["drains"][0]["state"] == "Requested"
 
