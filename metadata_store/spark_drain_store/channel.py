@@ -78,7 +78,7 @@ def open_channel(location: str, topic: str = DRAIN) -> Channel:
     if scheme == "configmap":
         namespace, _, application = rest.partition("/")
         kind, _, name = application.rpartition(":")
-        if namespace and name and "/" not in name:
+        if namespace.strip(".") and name and "/" not in name:
             try:
                 from spark_drain_store.configmap import open_config_maps
 
@@ -123,6 +123,6 @@ def _folder(location: str, path: str) -> Path:
 
 def _is_file(place: Path) -> bool:
     try:
-        return place.is_file()
+        return place.exists() and not place.is_dir()
     except OSError:  # such as a folder that may not be read
         return False

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from spark_drain_store.channel import open_channel
 from spark_drain_store.drain_commands import add_drain_verbs, run_drain_verb
 from spark_drain_store.drains import DrainAlreadyActiveError
+from spark_drain_store.one_line import one_line
 from spark_drain_store.options import UnsupportedOptionError
 from spark_drain_store.placement_commands import add_placement_verbs, run_placement_verb
 from spark_drain_store.placement_messages import UnsupportedDestinationError
@@ -44,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write_no_more()  # who reads has enough, as `head` has
     except OSError as error:
         _write_no_more()
-        print(f"error: {error}; `{options.topic} show` says what was done", file=sys.stderr)
+        print(f"error: {one_line(str(error))}; `{options.topic} show` says what was done", file=sys.stderr)
         return 1
     except (StoreError, DrainAlreadyActiveError, UnsupportedOptionError, UnsupportedDestinationError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
         return 1
     return 0
 

@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -36,11 +37,14 @@ JSON_PATCH = "application/json-patch+json"
 FIELD_MANAGER = "spark-drain"
 """User agent of each request, after which the API server names the manager of the fields that it has written."""
 
+_CONNECTIONS = 256  # more at the same time are closed with a warning; an operator has two watches for each of its namespaces
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 30.0
 _ANSWER_SECONDS = 60.0
 _ANSWER_BYTES = 64 * 2**20
 _CHUNK_BYTES = 2**16
+
+_PASSWORD = re.compile(r"//[^/\s]*@")  # and the user, in an address
 
 _log = logging.getLogger(__name__)
 
@@ -174,6 +178,7 @@ class KubeClient:
     def __init__(self, configuration: Any) -> None:
         from kubernetes.client import ApiClient
 
+        configuration.connection_pool_maxsize = _CONNECTIONS
         self._configuration = configuration
         self._api_client = ApiClient(configuration)
         self._pool = self._api_client.rest_client.pool_manager
@@ -205,14 +210,13 @@ class KubeClient:
 
         config: Any = untyped_config
         configuration = client.Configuration()
-        configuration.connection_pool_maxsize = 16
         try:
             if in_pod:
                 config.load_incluster_config(client_configuration=configuration)
             else:
                 config.load_kube_config(config_file=kubeconfig, client_configuration=configuration, persist_config=False)
         except Exception as error:  # a file of another kind fails in any way, and may say what nobody is to read
-            where = "the service account" if in_pod else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
+            where = "the service account" if in_pod else kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
             why = error if isinstance(error, config.ConfigException) else type(error).__name__
             raise ApiUnavailableError(f"no Kubernetes credentials in {where} ({why}): run in a pod, or set KUBECONFIG") from error
         return cls(configuration)
@@ -232,15 +236,17 @@ class KubeClient:
                 raise ApiUnavailableError("the credentials for the Kubernetes API server cannot be read: they are no text") from None
         for setting in settings.values():
             if setting["in"] == "header" and setting["value"]:
-                headers[setting["key"]] = setting["value"].strip()
-                if not headers[setting["key"]].isprintable():  # http.client would say what it is
-                    raise ApiUnavailableError("the credentials for the Kubernetes API server cannot be read: they have more than one line")
+                headers[setting["key"]] = value = setting["value"].strip()
+                if not value.isprintable() or value != value.encode("latin-1", "replace").decode("latin-1"):  # http.client would tell it
+                    raise ApiUnavailableError(
+                        "the credentials for the Kubernetes API server cannot be read: they are not one line of Latin-1 characters"
+                    )
         return headers
 
     def _open(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], read_seconds: float) -> Any:
         import urllib3
 
-        _log.debug("%s %s", method, url)
+        _log.debug("%s %s", method, _PASSWORD.sub("//", url))
         try:
             return self._pool.request(
                 method,
@@ -252,7 +258,8 @@ class KubeClient:
                 preload_content=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise ApiUnavailableError(f"the Kubernetes API server at {self._configuration.host} cannot be reached: {error}") from error
+            message = f"the Kubernetes API server at {self._configuration.host} cannot be reached: {error}"
+            raise ApiUnavailableError(_PASSWORD.sub("//", message)) from error
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
         return f"{self._configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")

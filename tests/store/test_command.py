@@ -17,6 +17,7 @@ from spark_drain_store.drains import Drains
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 NO_REPORT = "there is no report of it: no agent has answered yet, or its report was removed"
+NO_LOCATIONS = ["file:", "folder", "configmap:only-a-namespace", "configmap:/app", "configmap:ns/a/b", "configmap:../app", "http://x"]
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n")
 
 
@@ -258,7 +259,7 @@ def test_what_cannot_be_read_is_shown_and_stops_nobody(drain: Command, channel: 
     assert answer["malformed"] == ["drain notification 'broken': field 'createdAt' must be an RFC 3339 time with zone, not 7"]
 
 
-@pytest.mark.parametrize("location", ["file:", "folder", "configmap:only-a-namespace", "configmap:/app", "configmap:ns/a/b", "http://x"])
+@pytest.mark.parametrize("location", NO_LOCATIONS)
 def test_a_store_that_is_no_location_is_refused(location: str, drain: Command) -> None:
     refused(drain("show"), f"metadata store {location!r} must be file:DIR or configmap:NAMESPACE/APPLICATION")
 
@@ -290,6 +291,20 @@ def test_a_store_that_is_a_file_is_named(tmp_path: Path, verb: str, below: str) 
     refused(
         subprocess.run(argv(location, verb), capture_output=True, text=True, check=False),
         f"metadata store {location!r} must be a folder, and {tmp_path / 'store'} is a file",
+    )
+
+
+def test_a_store_that_is_a_device_is_named() -> None:
+    refused(
+        subprocess.run(argv("file:/dev/null", "show"), capture_output=True, text=True, check=False),
+        "metadata store 'file:/dev/null' must be a folder, and /dev/null is a file",
+    )
+
+
+def test_words_of_an_error_do_not_command_the_terminal() -> None:
+    refused(
+        subprocess.run(argv("file:/proc/a\x1b[2Jb", "write"), capture_output=True, text=True, check=False),
+        "the metadata store /proc/a\\x1b[2Jb/requests cannot be created",
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,11 @@ def test_only_the_api_server_tells_the_time(status: int, text: bytes, dated: boo
     assert all(date.endswith("GMT") and asked <= answered for date, asked, answered in told)
 
 
-@pytest.mark.parametrize("rotated", [b"", None, b"secret\nof two lines", b"secret\xff"], ids=["empty", "missing", "half", "no text"])
+@pytest.mark.parametrize(
+    "rotated",
+    [b"", None, b"secret\nof two lines", b"secret\xff", "secret\u2603".encode()],
+    ids=["empty", "missing", "half", "no text", "no header"],
+)
 def test_a_token_that_is_just_written_anew_is_asked_for_again(rotated: bytes | None, tmp_path: Path) -> None:
     token, certificate = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("secret")
@@ -136,6 +141,50 @@ def test_a_token_that_is_just_written_anew_is_asked_for_again(rotated: bytes | N
     with pytest.raises(ApiUnavailableError, match="credentials for the Kubernetes API server cannot be read") as caught:
         api.request("GET", objects_path("v1", "ns", "pods"))
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["http", "htp"])
+def test_a_password_in_the_address_of_the_api_server_is_not_told(scheme: str) -> None:
+    configuration = client.Configuration()
+    configuration.host = f"{scheme}://me:secret@127.0.0.1:1"
+    with pytest.raises(ApiUnavailableError, match=r"127\.0\.0\.1:1") as caught:
+        KubeClient(configuration).request("GET", objects_path("v1", "ns", "pods"))
+    assert "secret" not in str(caught.value)
+
+
+def test_forty_requests_at_the_same_time_are_no_reason_for_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """As of the watches of an operator with many namespaces."""
+    together = threading.Barrier(40, timeout=30)
+
+    class Answer(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            together.wait()
+            self.send_response(200)
+            self.send_header("Content-Length", "13")
+            self.end_headers()
+            self.wfile.write(b'{"kind": "A"}')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 40
+
+    configuration = client.Configuration()
+    with Server(("127.0.0.1", 0), Answer) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        configuration.host = f"http://127.0.0.1:{server.server_port}"
+        api = KubeClient(configuration)
+        with ThreadPoolExecutor(40) as pool:
+            assert list(pool.map(lambda _: api.request("GET", objects_path("v1", "ns", "pods")), range(40))) == [{"kind": "A"}] * 40
+        api.close()
+        server.shutdown()
+        thread.join()
+    assert caplog.messages == []
 
 
 def test_a_refused_watch_whose_answer_breaks_off_is_asked_for_again() -> None:
