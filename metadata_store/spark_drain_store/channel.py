@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,6 +124,6 @@ def _folder(location: str, path: str) -> Path:
 
 def _is_file(place: Path) -> bool:
     try:
-        return place.exists() and not place.is_dir()
-    except OSError:  # such as a folder that may not be read
+        return not stat.S_ISDIR(place.stat().st_mode)
+    except (OSError, ValueError):  # such as what is not there, or below a folder that may not be read
         return False

@@ -18,7 +18,7 @@ from spark_drain_store.protocol import StoreError
 
 __all__ = ["add_drain_verbs", "run_drain_verb", "shown"]
 
-_NO_REPORT = "there is no report of it: no agent has answered yet, or its report was removed"
+_NO_REPORT = "no report of it can be read: no agent has answered yet, or its report was removed or is malformed"
 
 
 def add_drain_verbs(parser: ArgumentParser) -> None:
@@ -116,7 +116,7 @@ def shown(drains: Drains) -> dict[str, Any]:
                     "runId": notification.run_id,
                     "state": str(DrainState.REQUESTED),
                     "reason": "",
-                    "message": "withdrawn; there is no report of it" if notification.withdrawn else _NO_REPORT,
+                    "message": "withdrawn; no report of it can be read" if notification.withdrawn else _NO_REPORT,
                     "queries": [],
                 }
             )

@@ -44,7 +44,7 @@ _ANSWER_SECONDS = 60.0
 _ANSWER_BYTES = 64 * 2**20
 _CHUNK_BYTES = 2**16
 
-_PASSWORD = re.compile(r"//[^/\s]*@")  # and the user, in an address
+_PASSWORD = re.compile(r"(?<=:)//[^/\s]*@")  # and the user, in an address
 
 _log = logging.getLogger(__name__)
 
@@ -216,7 +216,11 @@ class KubeClient:
             else:
                 config.load_kube_config(config_file=kubeconfig, client_configuration=configuration, persist_config=False)
         except Exception as error:  # a file of another kind fails in any way, and may say what nobody is to read
-            where = "the service account" if in_pod else kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+            where = (
+                "the service account"
+                if in_pod
+                else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config") or "KUBECONFIG, which is empty"
+            )
             why = error if isinstance(error, config.ConfigException) else type(error).__name__
             raise ApiUnavailableError(f"no Kubernetes credentials in {where} ({why}): run in a pod, or set KUBECONFIG") from error
         return cls(configuration)

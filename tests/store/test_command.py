@@ -5,7 +5,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +18,7 @@ from spark_drain_store import Channel, DrainReport, DrainState, QueryReport, ope
 from spark_drain_store.drains import Drains
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-NO_REPORT = "there is no report of it: no agent has answered yet, or its report was removed"
+NO_REPORT = "no report of it can be read: no agent has answered yet, or its report was removed or is malformed"
 NO_LOCATIONS = ["file:", "folder", "configmap:only-a-namespace", "configmap:/app", "configmap:ns/a/b", "configmap:../app", "http://x"]
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n")
 
@@ -172,7 +174,7 @@ def test_withdrawing_marks_the_notification_and_leaves_the_answer_to_the_agent(d
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     notification = Drains.read(channel).notifications[drain_id]
     assert notification.withdrawn
-    assert shown(drain)["drains"][0]["message"] == "withdrawn; there is no report of it"
+    assert shown(drain)["drains"][0]["message"] == "withdrawn; no report of it can be read"
     assert notification.options == {"execution": "AfterApproval"}
     assert shown(drain)["drains"][0]["state"] == "Requested"
 
@@ -299,6 +301,25 @@ def test_a_store_that_is_a_device_is_named() -> None:
         subprocess.run(argv("file:/dev/null", "show"), capture_output=True, text=True, check=False),
         "metadata store 'file:/dev/null' must be a folder, and /dev/null is a file",
     )
+
+
+def test_a_folder_that_goes_away_meanwhile_is_no_file(tmp_path: Path) -> None:
+    folder, over = tmp_path / "store", threading.Event()
+    folder.mkdir()
+
+    def move() -> None:
+        while not over.is_set():
+            folder.rename(tmp_path / "elsewhere")
+            (tmp_path / "elsewhere").rename(folder)
+
+    with ThreadPoolExecutor(1) as pool:
+        moved = pool.submit(move)
+        try:
+            for _ in range(20_000):
+                open_channel(f"file:{folder}")
+        finally:
+            over.set()
+        moved.result()
 
 
 def test_words_of_an_error_do_not_command_the_terminal() -> None:

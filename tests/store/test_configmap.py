@@ -51,6 +51,9 @@ def test_missing_credentials_say_what_to_do(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
     with pytest.raises(StoreUnavailableError, match="set KUBECONFIG"):
         open_channel("configmap:default/app")
+    monkeypatch.setenv("KUBECONFIG", "")
+    with pytest.raises(StoreUnavailableError, match="no Kubernetes credentials in KUBECONFIG, which is empty"):
+        open_channel("configmap:default/app")
 
 
 @pytest.fixture

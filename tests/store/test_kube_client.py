@@ -143,6 +143,13 @@ def test_a_token_that_is_just_written_anew_is_asked_for_again(rotated: bytes | N
     assert "secret" not in str(caught.value)
 
 
+def test_an_address_without_a_password_is_told_as_it_is() -> None:
+    configuration = client.Configuration()
+    configuration.host = "http://127.0.0.1:1/a//b@c"
+    with pytest.raises(ApiUnavailableError, match=r"the Kubernetes API server at http://127\.0\.0\.1:1/a//b@c cannot"):
+        KubeClient(configuration).request("GET", objects_path("v1", "ns", "pods"))
+
+
 @pytest.mark.parametrize("scheme", ["http", "htp"])
 def test_a_password_in_the_address_of_the_api_server_is_not_told(scheme: str) -> None:
     configuration = client.Configuration()
