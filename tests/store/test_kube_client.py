@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,40 @@ def test_an_answer_without_an_end_is_given_up(
         KubeClient(configuration).request("GET", objects_path("v1", "ns", "pods"))
 
 
+@contextmanager
+def serving(status: int, text: bytes, length: int, before: Callable[[], object] = bool) -> Iterator[client.Configuration]:
+    """Answer each request with a text that is said to be of a length, and close the connection where it is not."""
+
+    class Answer(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            before()
+            self.send_response(status)
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(text)
+            self.close_connection = length != len(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 40
+
+    configuration = client.Configuration()
+    with Server(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        configuration.host = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield configuration
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 DATED: list[tuple[int, bytes, bool]] = [
     (200, b'{"apiVersion": "v1", "kind": "PodList"}', True),
     (200, b'{"status": "ok"}', False),
@@ -92,27 +126,13 @@ DATED: list[tuple[int, bytes, bool]] = [
 
 @pytest.mark.parametrize(("status", "text", "dated"), DATED)
 def test_only_the_api_server_tells_the_time(status: int, text: bytes, dated: bool) -> None:
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    configuration, told = client.Configuration(), []
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        configuration.host = f"http://127.0.0.1:{server.server_port}"
+    told: list[tuple[str, float, float]] = []
+    with serving(status, text, len(text)) as configuration:
         api = KubeClient(configuration)
         api.dated = lambda *answer: told.append(answer)
         with suppress(ApiError, ApiUnavailableError):
             api.request("GET", objects_path("v1", "ns", "pods"))
         api.close()
-        thread.join()
     assert len(told) == dated
     assert all(date.endswith("GMT") and asked <= answered for date, asked, answered in told)
 
@@ -161,58 +181,21 @@ def test_a_password_in_the_address_of_the_api_server_is_not_told(scheme: str) ->
 
 def test_forty_requests_at_the_same_time_are_no_reason_for_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     """As of the watches of an operator with many namespaces."""
-    together = threading.Barrier(40, timeout=30)
-
-    class Answer(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            together.wait()
-            self.send_response(200)
-            self.send_header("Content-Length", "13")
-            self.end_headers()
-            self.wfile.write(b'{"kind": "A"}')
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        request_queue_size = 40
-
-    configuration = client.Configuration()
-    with Server(("127.0.0.1", 0), Answer) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        configuration.host = f"http://127.0.0.1:{server.server_port}"
+    together, text = threading.Barrier(40, timeout=30), b'{"kind": "A"}'
+    with serving(200, text, len(text), before=together.wait) as configuration:
         api = KubeClient(configuration)
         with ThreadPoolExecutor(40) as pool:
             assert list(pool.map(lambda _: api.request("GET", objects_path("v1", "ns", "pods")), range(40))) == [{"kind": "A"}] * 40
         api.close()
-        server.shutdown()
-        thread.join()
     assert caplog.messages == []
 
 
 def test_a_refused_watch_whose_answer_breaks_off_is_asked_for_again() -> None:
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(503)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            self.wfile.write(b'{"message": "shut')
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    configuration = client.Configuration()
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        configuration.host = f"http://127.0.0.1:{server.server_port}"
-        with pytest.raises(ApiUnavailableError, match="broke off its answer"):
-            KubeClient(configuration).watch(objects_path("v1", "ns", "configmaps"), {}, 5)
-        thread.join()
+    with (
+        serving(503, b'{"message": "shut', 1000) as configuration,
+        pytest.raises(ApiUnavailableError, match="broke off its answer"),
+    ):
+        KubeClient(configuration).watch(objects_path("v1", "ns", "configmaps"), {}, 5)
 
 
 @pytest.mark.parametrize("text", ["{[", "[1]", "7", "\0", "users: 7"])
