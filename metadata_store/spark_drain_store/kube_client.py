@@ -216,11 +216,8 @@ class KubeClient:
             else:
                 config.load_kube_config(config_file=kubeconfig, client_configuration=configuration, persist_config=False)
         except Exception as error:  # a file of another kind fails in any way, and may say what nobody is to read
-            where = (
-                "the service account"
-                if in_pod
-                else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config") or "KUBECONFIG, which is empty"
-            )
+            named = kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config") or "KUBECONFIG, which is empty"
+            where = "the service account" if in_pod else named
             why = error if isinstance(error, config.ConfigException) else type(error).__name__
             raise ApiUnavailableError(f"no Kubernetes credentials in {where} ({why}): run in a pod, or set KUBECONFIG") from error
         return cls(configuration)
@@ -241,7 +238,7 @@ class KubeClient:
         for setting in settings.values():
             if setting["in"] == "header" and setting["value"]:
                 headers[setting["key"]] = value = setting["value"].strip()
-                if not value.isprintable() or value != value.encode("latin-1", "replace").decode("latin-1"):  # http.client would tell it
+                if not value.isprintable() or any(character > "\xff" for character in value):  # http.client would tell it
                     raise ApiUnavailableError(
                         "the credentials for the Kubernetes API server cannot be read: they are not one line of Latin-1 characters"
                     )

@@ -12,13 +12,7 @@ from spark_drain_agent.spark_internals.jvm_thread import in_one_jvm_thread
 from spark_drain_agent.spark_internals.open_calls import afterwards
 from spark_drain_agent.spark_internals.reflection import private_field
 
-__all__ = [
-    "RETAINED",
-    "active",
-    "leave_state_unchecked",
-    "prepare_relaunch",
-    "share_catalogs",
-]
+__all__ = ["RETAINED", "active", "leave_state_unchecked", "prepare_relaunch", "share_catalogs"]
 
 RETAINED = "spark.sql.streaming.minBatchesToRetain"
 """Conf: of so many batches Spark keeps the state. With 1, RocksDB's state before the flush goes once the flush is committed (measured)."""
