@@ -299,9 +299,7 @@ class BeforeCommit:
                     self._wait_for_the_end()
                 self._starts.wait()
         except BaseException as error:
-            self._thaw(self._targets)
-            self._targets = ()
-            gate.turn(Phase.OPEN)
+            self._give_back()
             raise self._named_at_the_deadline(_explained(error)) from error
         self._host.held.ends(self.targets, keeping_state=options.mode == "Stop")
         return Committed(
@@ -333,9 +331,7 @@ class BeforeCommit:
 
     def _wait_for_the_end(self) -> NoReturn:
         """Give the queries back until the application has ended, which may be later than it seems."""
-        self._thaw(self._targets)
-        self._targets = ()
-        self._host.gate.turn(Phase.OPEN)
+        self._give_back()
         LOG.warning("drain %s: %s", self._request.drain_id, _LEAVING)
         self._reporter.change(message=_LEAVING)
         while True:
@@ -403,6 +399,14 @@ class BeforeCommit:
         return DrainContext(
             drain_id=self._request.drain_id, run_id=self._host.identity.run_id, mode=self._request.mode, queries=planned.reports
         )
+
+    def _give_back(self) -> None:
+        """Let every query read on, and let the next report say so."""
+        self._thaw(self._targets)
+        if self._targets:
+            self._reporter.prepare(queries=tuple(target.report for target in self._targets))
+        self._targets = ()
+        self._host.gate.turn(Phase.OPEN)
 
     def _thaw(self, targets: Iterable[UncommittedQuery]) -> None:
         for target in targets:

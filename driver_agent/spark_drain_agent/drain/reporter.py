@@ -63,10 +63,16 @@ class Reporter:
     def change(self, **changes: Any) -> bool:
         """Change fields and try to write once; False when the store did not take it (the next change or `retry` writes it)."""
         with self._lock:
+            self.prepare(**changes)
+            return self._write()
+
+    def prepare(self, **changes: Any) -> None:
+        """Change fields without writing them: the next `change` or `retry` does."""
+        with self._lock:
             now = utc_now()
             changed = replace(self._report, **changes, sequence=self._report.sequence + 1, updated_at=now)
             self._report = replace(changed, drained_at=_drained_at(changed, now))
-            return self._write()
+            self._unwritten = True
 
     def retry(self) -> bool:
         """Write what an earlier `change` could not; True when nothing is left to write."""

@@ -126,8 +126,8 @@ class Drain:
     def _answer_withdrawal(self) -> None:
         if self.request.withdrawn and self._beyond_return and not self.report.withdrawal:
             ended = self.report.state is DrainState.DRAINED
-            late = "withdrawn after its end" if ended else "withdrawn after the point of no return: the drain goes on to its end"
-            told = f"{late}; {self.report.message}".removesuffix("; ")
+            late = "its end, and changes nothing" if ended else "the point of no return: the drain goes on to its end"
+            told = f"the withdrawal came after {late}; {self.report.message}".removesuffix("; ")
             self._reporter.change(withdrawal=WithdrawalAnswer.TOO_LATE, message=told)
 
     @property

@@ -188,7 +188,8 @@ class UncommittedQuery:
             self._frozen = None
             self._tracked.drop_temporary_checkpoint()
         self._newest = self._last = None
-        self._report = replace(self._report, state="Running", checkpoint_location=self._tracked.location or "")
+        state = "Running" if self._tracked.live.thread_alive else self._report.state
+        self._report = replace(self._report, state=state, checkpoint_location=self._tracked.location or "")
 
     def commit(self, drain_id: str) -> CommittedQuery:
         """Hand the query over to what happens past the point of no return."""

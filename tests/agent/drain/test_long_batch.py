@@ -65,6 +65,7 @@ def test_what_runs_is_waited_for_until_the_deadline_and_then_left_alone(
         drain = warm.drains.reaches(hasty.drain_id, "Failed")
         assert drain["reason"] == "BatchStillRunning"
         assert f"the queries run on; still running: {waited_for}." in drain["message"]
+        assert [query["state"] for query in drain["queries"]] == ["Running"]
     warm.let_go()
     assert query.isActive
     assert (checkpoint / "metadata").read_text() == metadata

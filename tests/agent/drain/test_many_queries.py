@@ -121,6 +121,7 @@ def test_withdrawn_while_a_batch_is_in_flight(running: Application) -> None:
     running.drains.withdraw(drain_id)
     drain = running.drains.reaches(drain_id, "Withdrawn", driver=running.driver)
     assert drain["withdrawal"] == "Withdrawn"
+    assert [query["state"] for query in drain["queries"]] == ["Running"] * 2
     (running.base / "block").unlink()
     running.reads(running.feed.ids)
     running.runs_on()

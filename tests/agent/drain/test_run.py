@@ -322,7 +322,8 @@ def test_a_withdrawal_beyond_the_point_of_no_return_is_too_late(world: World) ->
     with world.run(inherited=INHERITED) as drain:
         world.reaches(DrainState.DRAINED)
         drain.update(replace(ASKED, withdrawn=True))
-        soon(lambda: (report := world.report()) and report.withdrawal == "TooLate" and report.message.startswith("withdrawn after its end"))
+        told = "the withdrawal came after its end, and changes nothing; "
+        soon(lambda: (report := world.report()) and report.withdrawal == "TooLate" and report.message.startswith(told))
         drain.update(None)
 
 
