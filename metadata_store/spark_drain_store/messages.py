@@ -202,7 +202,8 @@ class QueryReport:
     name
         The query's name, or "" where it has none.
     state
-        A `DrainState` value, or ``Running`` while the query is only planned.
+        A `DrainState` value; ``Running`` while the query is only planned, and once the drain is given up before its point of no
+        return, where it is ``Failed`` or ``Ended`` if the query did not outlive it.
     checkpoint_location
         URI of the checkpoint folder.
     checkpoint_policy

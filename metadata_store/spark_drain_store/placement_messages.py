@@ -32,8 +32,7 @@ _SHOWN: Final = 80
 _STANDBY: Final = "STANDBY"
 """Samza's name of a node with a standby container."""
 _EXECUTOR_ID = re.compile(r"[1-9][0-9]{0,17}")
-_NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_LABEL_PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
@@ -131,7 +130,7 @@ class PlacementRequest:
                 f"destinationHost {_STANDBY}: Spark has no standby executors; with {Destination.ANY_OTHER} a new one is there before the "
                 "old one goes"
             )
-        elif self.destination_host not in [str(item) for item in Destination] and not _NODE_NAME.fullmatch(self.destination_host):
+        elif self.destination_host not in [str(item) for item in Destination] and not _DNS_SUBDOMAIN.fullmatch(self.destination_host):
             raise UnsupportedDestinationError(
                 f"destinationHost must be the name of a node or one of {', '.join(Destination)}, not {self.destination_host!r}"
             )
@@ -234,7 +233,7 @@ class PlacementResponse:
 def _check_selector(selector: Mapping[str, str]) -> None:
     for name, value in selector.items():
         prefix, slash, rest = name.rpartition("/")
-        if not _LABEL_NAME.fullmatch(rest) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
+        if not _LABEL_NAME.fullmatch(rest) or (slash and not _DNS_SUBDOMAIN.fullmatch(prefix)):
             raise UnsupportedDestinationError(f"nodeSelector has {name[:_SHOWN]!r}, which is no label's name")
         if value and not _LABEL_NAME.fullmatch(value):
             raise UnsupportedDestinationError(f"nodeSelector {name!r} has {value[:_SHOWN]!r}, which is no label's value")

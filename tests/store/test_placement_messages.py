@@ -124,6 +124,10 @@ def test_destinations(destination: str) -> None:
         ({"destination_host": "ANY_HOST"}, "'ANY_HOST'"),
         ({"node_selector": {"pool": "fast"}}, "nodeSelector"),
         ({"node_selector": {"/pool": "fast"}, "destination_host": ""}, "'/pool'"),
+        ({"node_selector": {"a..b/pool": "fast"}, "destination_host": ""}, "'a..b/pool'"),
+        ({"node_selector": {"a.-b/pool": "fast"}, "destination_host": ""}, "'a.-b/pool'"),
+        ({"node_selector": {f"{'a.' * 127}/pool": "fast"}, "destination_host": ""}, "no label's name"),
+        ({"destination_host": "node-.2"}, "'node-.2'"),
         ({"node_selector": {"pool": "fast lane"}, "destination_host": ""}, "'fast lane'"),
     ],
 )

@@ -33,6 +33,7 @@ from spark_drain_agent.planning.plan import PlanRejectedError, check_options
 from spark_drain_agent.planning.query_graph import CycleError, UnknownDependencyError
 from spark_drain_agent.queries.catch_up import CatchUp
 from spark_drain_agent.queries.freeze import QueryEndedError
+from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 from spark_drain_agent.spark_internals.errors import JavaError, UnsupportedSparkError, in_words, is_denied
 from spark_drain_agent.user_code.callbacks import CallbackError, DrainContext, call_back
@@ -114,7 +115,13 @@ class BeforeCommit:
             It was rejected, withdrawn, or could not be done; every query runs on as if nothing had happened.
         """
         self._reporter.change_surely(self._wait_for_reports, state=DrainState.ACKNOWLEDGED, reason="", message="")
-        options = self._request.options()
+        try:
+            return self._to_commit(self._request.options())
+        except DrainEndedError:
+            self._give_back()
+            raise
+
+    def _to_commit(self, options: DrainOptions) -> Committed:
         self._check_confs()
         if self._for_next_version:
             self._leave_to_next_version()
@@ -289,7 +296,7 @@ class BeforeCommit:
                         called_back = call_back("before", self._for_callbacks(planned), self._keep_waiting)
                 executors = dict(self._host.internals.executors())
                 look_again(self._host.channel, self._request, self._reporter, self._keep_waiting)
-                self._look_again_for_unseen(options)
+                self._look_again_at_queries(options)
                 if no_thread_starts():
                     raise DrainEndedError(DrainState.REJECTED, reasons.UNSUPPORTED_SESSION, NO_THREAD_STARTS)
                 stopped = self._starts.may_restart or any(target.stopped for target in self._targets)
@@ -323,11 +330,20 @@ class BeforeCommit:
             return error
         return error.adding(f"the application stopped {restless} again and again, and started it anew. Let it run for longer, or stop it")
 
-    def _look_again_for_unseen(self, options: DrainOptions) -> None:
-        """Refuse what was started out of the agent's sight while the others were frozen."""
+    def _look_again_at_queries(self, options: DrainOptions) -> None:
+        """Refuse what has failed, or was started out of the agent's sight, while the others were frozen."""
+        self._check_running()
         if options.queries is None:
             with suppress(StartsInFlightError):  # the gate knows of these
                 check_all_seen(self._host)
+
+    def _check_running(self) -> None:
+        for target in self._targets:
+            try:
+                with _named(target):
+                    target.check_running()
+            except QueryEndedError as error:
+                raise _explained(error) from error  # another query may be the one that is waited for
 
     def _wait_for_the_end(self) -> NoReturn:
         """Give the queries back until the application has ended, which may be later than it seems."""
@@ -383,6 +399,7 @@ class BeforeCommit:
 
         def keep_waiting() -> None:
             self._keep_waiting()
+            self._check_running()
             running.tell()
 
         try:
@@ -403,10 +420,13 @@ class BeforeCommit:
     def _give_back(self) -> None:
         """Let every query read on, and let the next report say so."""
         self._thaw(self._targets)
-        if self._targets:
-            self._reporter.prepare(queries=tuple(target.report for target in self._targets))
-        self._targets = ()
+        given_up, self._targets = self._targets, ()
         self._host.gate.turn(Phase.OPEN)
+        if not given_up:
+            return
+        with suppress(*JavaError):  # a JVM that dies right now
+            running = {tracked.key for tracked in self._host.registry.all() if tracked.standing() is Standing.RUNS}
+            self._reporter.prepare(queries=tuple(target.report_given_up(running) for target in given_up))
 
     def _thaw(self, targets: Iterable[UncommittedQuery]) -> None:
         for target in targets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from spark_drain_store import DrainOptions, DrainState, QueryReport
@@ -14,8 +14,9 @@ from spark_drain_agent.drain.connections import Connection
 from spark_drain_agent.drain.planned import planned, refuse_confs, refuse_export, refuse_side_output, refuse_unknown_end
 from spark_drain_agent.drain.query_report import describe_planned, describe_query
 from spark_drain_agent.queries.catch_up import CatchUp, UnknownEndError
-from spark_drain_agent.queries.freeze import FrozenQuery, freeze, wait_until_settled
+from spark_drain_agent.queries.freeze import FrozenQuery, QueryEndedError, freeze, wait_until_settled
 from spark_drain_agent.queries.real_time import pause
+from spark_drain_agent.queries.standing import Standing
 from spark_drain_agent.queries.tracked import TrackedQuery
 
 __all__ = ["UncommittedQuery"]
@@ -138,6 +139,7 @@ class UncommittedQuery:
             self._newest = wait_until_settled(self._frozen.live, self._tracked.checkpoint(), keep_waiting)
         else:
             self._tracked.live.wait_until_ended(keep_waiting)
+            self.check_running()
 
     def let_stop(self, keep_waiting: Callable[[], None]) -> None:
         """Let a query end that the application stops meanwhile.
@@ -151,6 +153,18 @@ class UncommittedQuery:
             self._tracked.live.wait_until_ended(keep_waiting)
         elif not self._frozen.live.thread_alive:
             self.thaw()
+
+    def check_running(self) -> None:
+        """Refuse to go on with a query that has failed, perhaps while another one was waited for.
+
+        Raises
+        ------
+        QueryEndedError
+            It has ended with an exception.
+        """
+        live = self._tracked.live
+        if not live.thread_alive and live.error:
+            raise QueryEndedError(live.error)
 
     def check_outputs(self) -> None:
         """Try, with a Spark job that writes no rows, whether what the drain is to write beside the sink can be written.
@@ -188,8 +202,13 @@ class UncommittedQuery:
             self._frozen = None
             self._tracked.drop_temporary_checkpoint()
         self._newest = self._last = None
-        state = "Running" if self._tracked.live.thread_alive else self._report.state
-        self._report = replace(self._report, state=state, checkpoint_location=self._tracked.location or "")
+        self._report = replace(self._report, state="Running", checkpoint_location=self._tracked.location or "")
+
+    def report_given_up(self, running: Collection[str]) -> QueryReport:
+        """Return the query as it is once the drain is given up, by the keys of the queries that run: it may have ended, or run again."""
+        if self.key in running:
+            return replace(self._report, state="Running")
+        return replace(self._report, state="Failed" if self._tracked.standing() is Standing.FAILED else "Ended")
 
     def commit(self, drain_id: str) -> CommittedQuery:
         """Hand the query over to what happens past the point of no return."""

@@ -15,7 +15,7 @@ from spark_drain_agent.agent_thread import as_agent
 
 from tests.agent.apps.sinks import counted, read, to_files
 from tests.agent.driver.streams import Started, listening
-from tests.agent.harness import Feed, eventually, exactly, ids_in
+from tests.agent.harness import Feed, eventually, exactly, ids_in, newest
 from tests.agent.warm import Warm
 
 pytestmark = pytest.mark.spark
@@ -181,10 +181,14 @@ def test_a_flush_that_failed_once_and_was_made_good_is_no_failure_to_a_later_dra
 
 
 @pytest.mark.parametrize(
-    ("mode", "state", "reason"),
-    [("Drain", "Stopping", "BatchRunning"), pytest.param("CatchUp", "Acknowledged", "CatchingUp", marks=pytest.mark.soak)],
+    ("kind", "state", "reason"),
+    [
+        ("Drain", "Stopping", "BatchRunning"),
+        ("bounded", "Stopping", "BatchRunning"),
+        pytest.param("CatchUp", "Acknowledged", "CatchingUp", marks=pytest.mark.soak),
+    ],
 )
-def test_a_query_that_fails_while_it_is_drained_is_named(warm: Warm, tmp_path: Path, mode: str, state: str, reason: str) -> None:
+def test_a_query_that_fails_while_it_is_drained_is_named(warm: Warm, tmp_path: Path, kind: str, state: str, reason: str) -> None:
     free = threading.Event()
 
     def break_when_told(batch: DataFrame, batch_id: int) -> None:
@@ -195,10 +199,72 @@ def test_a_query_that_fails_while_it_is_drained_is_named(warm: Warm, tmp_path: P
     feed.add(2)
     start(warm, tmp_path, "orders").processAllAvailable()
     writer = read(warm.session, tmp_path).writeStream.queryName("broken").option("checkpointLocation", str(tmp_path / "broken"))
-    writer.foreachBatch(break_when_told).start()
-    with warm.requested(mode) as asked:
+    (writer.trigger(availableNow=True) if kind == "bounded" else writer).foreachBatch(break_when_told).start()
+    with warm.requested("CatchUp" if kind == "CatchUp" else "Drain") as asked:
         warm.drains.reaches(asked, state, reason=reason)
         free.set()
         drain = warm.drains.reaches(asked, "Failed")
     assert drain["reason"] == "QueryFailed"
     assert drain["message"].startswith(f"query 'broken' ended while it was being drained: ArithmeticError ({__file__}, line "), drain
+
+
+def test_a_query_that_fails_while_another_ones_batch_is_waited_for_ends_the_drain(warm: Warm, tmp_path: Path) -> None:
+    """The drain asks for no more of the other one: it reads on while its batch still runs."""
+    free, bases = threading.Event(), {name: tmp_path / name for name in ("running", "broken")}
+    for base in bases.values():
+        base.mkdir()
+    feeds = {name: Feed(base / "input") for name, base in bases.items()}
+    for feed in feeds.values():
+        feed.add(2)
+
+    def break_when_told(batch: DataFrame, batch_id: int) -> None:
+        assert free.wait(60)
+        raise ArithmeticError(f"batch {batch_id} is broken")
+
+    block = bases["running"] / "block"
+    block.touch()
+    for name, function in (("running", to_files(bases["running"] / "out", block=block)), ("broken", break_when_told)):
+        writer = counted(read(warm.session, bases[name])).writeStream.queryName(name)
+        writer.option("checkpointLocation", str(bases[name] / "checkpoint")).foreachBatch(function).start()
+    eventually((bases["running"] / "blocked").exists, "a batch to run")
+    with warm.requested() as asked:
+        waits = "waits for batch 0 of query 'running', batch 0 of query 'broken'"
+        eventually(lambda: warm.drains.show(asked)["message"] == waits, "both to be waited for")
+        free.set()
+        drain = warm.drains.reaches(asked, "Failed")
+    assert drain["reason"] == "QueryFailed"
+    assert drain["message"].startswith(f"query 'broken' ended while it was being drained: ArithmeticError ({__file__}, line "), drain
+    assert {query["name"]: query["state"] for query in drain["queries"]} == {"running": "Running", "broken": "Failed"}
+    block.unlink()
+    eventually(lambda: newest(bases["running"] / "checkpoint", "commits") == 0, "its batch to be committed")
+    feeds["running"].add(1)
+    eventually(lambda: newest(bases["running"] / "checkpoint", "commits") > 0, "it to read on")
+
+
+def test_a_withdrawn_drain_reports_what_became_of_each_query_meanwhile(warm: Warm, tmp_path: Path) -> None:
+    """Approval may take days."""
+    broken = tmp_path / "broken"
+
+    def break_when_told(batch: DataFrame, batch_id: int) -> None:
+        if broken.exists():
+            break_at_once(batch, batch_id)
+
+    feed = Feed(tmp_path / "input")
+    feed.add(1)
+    queries = {name: start(warm, tmp_path, name) for name in ("orders", "stopped", "again")}
+    writer = read(warm.session, tmp_path).writeStream.queryName("failed").option("checkpointLocation", str(tmp_path / "failed"))
+    queries["failed"] = writer.foreachBatch(break_when_told).start()
+    for query in queries.values():
+        query.processAllAvailable()
+    with warm.requested(execution="AfterApproval") as asked:
+        warm.drains.reaches(asked, "Acknowledged", reason="AwaitingApproval")
+        broken.touch()
+        feed.add(1)
+        eventually(lambda: queries["failed"].exception() is not None, "one to fail")
+        for name in ("stopped", "again"):
+            queries[name].stop()
+        start(warm, tmp_path, "again").processAllAvailable()
+        warm.drains.withdraw(asked)
+        drain = warm.drains.reaches(asked, "Withdrawn")
+    states = {query["name"]: query["state"] for query in drain["queries"]}
+    assert states == {"orders": "Running", "stopped": "Ended", "again": "Running", "failed": "Failed"}
