@@ -215,10 +215,14 @@ class ConfigMapStore:
             stream.close()
 
     def _refused(self, verb: str, error: ApiError) -> StoreError:
-        hint = "; grant the service account get, list, watch, create and patch on ConfigMaps" if error.status in (401, 403) else ""
+        hint = f"; {_HINTS[error.status]}" if error.status in _HINTS else ""
         return StoreError(f"the API server refused to {verb} ConfigMap {self._namespace}/{self._name}: {error}{hint}")
 
 
+_HINTS = {
+    401: "it does not know these credentials, or they have expired: see the kubeconfig, or the service account's token",
+    403: "grant the service account get, list, watch, create and patch on ConfigMaps",
+}
 _OF_AN_OWNER = frozenset(("apiVersion", "kind", "name", "uid"))
 """The rest of a reference asks for rights on the owner."""
 

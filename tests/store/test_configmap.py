@@ -159,11 +159,14 @@ def test_what_answers_in_place_of_the_api_server_is_none_of_its_answers(
         store.watch("", 3.0)
 
 
-def test_a_refusal_names_the_permissions(tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]]) -> None:
+@pytest.mark.parametrize(
+    ("status", "hint"), [(401, "it does not know these credentials"), (403, "grant the service account get, list, watch")]
+)
+def test_a_refusal_names_the_way_out(tmp_path: Path, answering: tuple[str, list[tuple[int, bytes]]], status: int, hint: str) -> None:
     address, answers = answering
-    answers.append((403, b'{"kind": "Status", "reason": "Forbidden", "message": "no"}'))
+    answers.append((status, b'{"kind": "Status", "reason": "Forbidden", "message": "no"}'))
     store = ConfigMapStore(KubeClient.from_kubeconfig(kubeconfig(tmp_path, address)), "default", "app")
-    with pytest.raises(StoreError, match="grant the service account get, list, watch") as caught:
+    with pytest.raises(StoreError, match=hint) as caught:
         store.read()
     assert not isinstance(caught.value, StoreUnavailableError)
 

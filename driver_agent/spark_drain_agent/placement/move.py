@@ -27,6 +27,7 @@ from spark_drain_agent.spark_internals.executor_pods import PLACEMENT_ANNOTATION
 __all__ = ["Caller", "Move"]
 
 _LOOK_SECONDS = 0.2
+_ADMISSION_SECONDS = 2.0
 _QUIET_SECONDS, _QUIET_LOOKS, _MOST_LOOKS = 1.0, 3, 60
 """Spark looks for missing executors once in spark.kubernetes.allocation.batch.delay, by default 1 s."""
 _IDLE_SECONDS, _BATCH_SECONDS = 1.0, 60.0
@@ -142,6 +143,7 @@ class Move:
 
     def _reserve(self) -> ExecutorPod:
         """Have one executor more, at the destination; where that fails, the wanted number and the template are as before."""
+        self._await_admission()
         try:
             return self._await_new(lambda: None)
         except _DueError:
@@ -170,6 +172,26 @@ class Move:
         finally:
             self._target.release()
             self._target.take_back()  # where it could not even be ended
+
+    def _await_admission(self) -> None:
+        """Wait until the API server takes a pod like the new one: Spark is not asked for one that it could not make."""
+        told = ""
+        while refused := self._refused():
+            if refused != told:
+                told = refused
+                self._say(f"executor {self._source.executor_id} stays until the API server takes a pod in its place: {refused}")
+            self._check_wanted(f"the API server takes no pod for it: {refused}")
+            self._pause(_ADMISSION_SECONDS)
+
+    def _refused(self) -> str:
+        try:
+            alike = self._pods.like(self._source.executor_id)
+        except JavaError as error:
+            LOG.warning("placement %s: executors' pods cannot be read: %s", self._request.placement_id, in_words(error))
+            return ""
+        if alike is None:
+            return ""
+        return self._pods.refused(bound_template(alike, self._request, self._source.node, PLACEMENT_ANNOTATION))
 
     def _await_new(self, then: Callable[[], None]) -> ExecutorPod:
         """Have Spark make an executor where the request wants it, and return it once it is there."""
@@ -214,13 +236,18 @@ class Move:
                 found = None
             if found is not None:
                 return found
-            if why := self._caller.unwanted():
-                raise _GivenUpError(f"{why}: executor {self._source.executor_id} was left alone")
-            if is_due(self._request):
-                raise _DueError
-            if monotonic() - self._begun > self._request.expiry_seconds:
-                raise _GivenUpError(_expired(self._request.expiry_seconds, self._last))
+            self._check_wanted(_missing(self._last))
             self._pause(_LOOK_SECONDS)
+
+    def _check_wanted(self, missing: str) -> None:
+        """Give up where the placement is not wanted any more, or its time is over; then it is told what was missing."""
+        if why := self._caller.unwanted():
+            raise _GivenUpError(f"{why}: executor {self._source.executor_id} was left alone")
+        if is_due(self._request):
+            raise _DueError
+        seconds = self._request.expiry_seconds
+        if monotonic() - self._begun > seconds:
+            raise _GivenUpError(f"the new executor was not there after {seconds} s: {missing}; the running one was left alone")
 
     def _pause(self, seconds: float) -> None:
         self._caller.beside()
@@ -334,11 +361,9 @@ class Move:
         self._caller.respond(self._response)
 
 
-def _expired(seconds: int, pod: ExecutorPod | None) -> str:
+def _missing(pod: ExecutorPod | None) -> str:
     if pod is None:
-        why = "Spark has made no pod for it"
-    elif not pod.node:
-        why = f"pod {pod.name} was not scheduled: {pod.unscheduled or 'no reason is given'}"
-    else:
-        why = f"pod {pod.name} on {pod.node} is {pod.phase}, and its executor has not registered"
-    return f"the new executor was not there after {seconds} s: {why}; the running one was left alone"
+        return "Spark has made no pod for it"
+    if not pod.node:
+        return f"pod {pod.name} was not scheduled: {pod.unscheduled or 'no reason is given'}"
+    return f"pod {pod.name} on {pod.node} is {pod.phase}, and its executor has not registered"

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
+
 from spark_drain_agent.spark_internals.dynamic_allocation import DynamicAllocation
 from spark_drain_agent.spark_internals.errors import JavaError
 from spark_drain_agent.spark_internals.reflection import private_field
@@ -28,6 +30,10 @@ _TEMPLATE_CONF = "spark.kubernetes.executor.podTemplateFile"
 _CONTAINER_CONF = "spark.kubernetes.executor.podTemplateContainerName"
 _CONFS = ("spark.kubernetes.", "spark.decommission.", "spark.storage.decommission.")
 _SELECTOR_CONFS = ("spark.kubernetes.node.selector.", "spark.kubernetes.executor.node.selector.")
+
+_REFUSED = (400, 403, 422)
+_NO_DRY_RUN = "does not support dry run"
+"""Says the API server of a webhook."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,12 +116,15 @@ class ExecutorPods:
 
     def pods(self) -> dict[str, ExecutorPod]:
         """Return the pods of the application's executors by executor id."""
-        run_id, namespace = self._internals.application_id, self._internals.conf("spark.kubernetes.namespace", "default")
-        listed = (
-            self._client.pods().inNamespace(namespace).withLabel("spark-app-selector", run_id).withLabel("spark-role", "executor").list()
-        )
-        found = (_pod(json.loads(str(self._json(item)))) for item in listed.getItems())
+        found = (_pod(json.loads(str(self._json(item)))) for item in self._list({}))
         return {pod.executor_id: pod for pod in found}
+
+    def _list(self, labels: Mapping[str, str]) -> Any:
+        """Return the pods of the application's executors, those with some labels more."""
+        listed = self._client.pods().inNamespace(self._namespace)
+        for name, value in {"spark-app-selector": self._internals.application_id, "spark-role": "executor", **labels}.items():
+            listed = listed.withLabel(name, value)
+        return listed.list().getItems()
 
     def unusable(self, node: str) -> str:
         """Return why no pod can be bound to a node, or "": also where the driver may not read nodes, as is usual."""
@@ -127,8 +136,43 @@ class ExecutorPods:
             return f"there is no node {node}"
         return f"node {node} is cordoned" if found.getSpec().getUnschedulable() else ""
 
+    def like(self, executor_id: str) -> dict[str, Any] | None:
+        """Return a new pod like that of an executor; None where it has none any more."""
+        items = self._list({"spark-exec-id": executor_id})
+        if not items:
+            return None
+        found = json.loads(str(self._json(items[0])))
+        metadata = {key: found["metadata"].get(key) or {} for key in ("labels", "annotations")}
+        owners = found["metadata"].get("ownerReferences") or []
+        spec = {key: value for key, value in found["spec"].items() if key not in ("nodeName", "ephemeralContainers")}
+        name = f"{found['metadata']['name']}-placement"
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "ownerReferences": owners, **metadata}, "spec": spec}
+
+    def refused(self, pod: Mapping[str, Any]) -> str:
+        """Return why the API server takes no such pod, or "": also where that cannot be known.
+
+        It is asked by a dry run, in which a ResourceQuota and webhooks have their say, but for those that answer to none. Since Spark 4.2
+        a pod that is refused counts as a failed executor (``ExecutorPodsAllocator``), and some of them end the application.
+        """
+        try:
+            made = self._serialization.unmarshal(json.dumps(pod))
+            self._client.pods().inNamespace(self._namespace).resource(made).dryRun(True).create()
+        except Py4JJavaError as error:
+            return _refusal(error.java_exception)
+        except JavaError:
+            return ""
+        return ""
+
+    @property
+    def _namespace(self) -> str:
+        return self._internals.conf("spark.kubernetes.namespace", "default")
+
+    @property
+    def _serialization(self) -> Any:
+        return self._jvm.io.fabric8.kubernetes.client.utils.Serialization
+
     def _json(self, resource: Any) -> Any:
-        return self._jvm.io.fabric8.kubernetes.client.utils.Serialization.asJson(resource)
+        return self._serialization.asJson(resource)
 
     def registered(self) -> set[str]:
         """Return the ids of the executors that have registered with the driver and not gone."""
@@ -214,11 +258,19 @@ class ExecutorPods:
 
     def delete(self, pod: ExecutorPod) -> None:
         """Delete a pod."""
-        namespace = self._internals.conf("spark.kubernetes.namespace", "default")
         try:
-            self._client.pods().inNamespace(namespace).withName(pod.name).delete()
+            self._client.pods().inNamespace(self._namespace).withName(pod.name).delete()
         except JavaError as error:
             raise OSError(f"pod {pod.name} cannot be deleted: {error}") from error
+
+
+def _refusal(exception: Any) -> str:
+    """Return what the API server has answered to a pod that it does not take; "" where it has given another answer, or none."""
+    if str(exception.getClass().getSimpleName()) != "KubernetesClientException" or int(exception.getCode()) not in _REFUSED:
+        return ""
+    status = exception.getStatus()
+    answered = str((status.getMessage() if status is not None else None) or exception.getMessage())
+    return "" if _NO_DRY_RUN in answered else answered
 
 
 def _pod(body: Mapping[str, Any]) -> ExecutorPod:

@@ -174,6 +174,18 @@ class Placed:
             binding["metadata"] = {"name": "spark"}
             self.client.request("POST", path, body=binding)
 
+    @contextmanager
+    def full_quota(self) -> Iterator[None]:
+        """Have a ResourceQuota without room for one more pod, while the block lasts."""
+        path, hard = f"/api/v1/namespaces/{self.namespace}/resourcequotas", {"pods": str(len(self.pods()))}
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": hard}}
+        self.client.request("POST", path, body=quota)
+        try:
+            eventually(lambda: (self.client.request("GET", f"{path}/full").get("status") or {}).get("used") == hard, "the quota to be full")
+            yield
+        finally:
+            self.client.request("DELETE", f"{path}/full")
+
     def events(self, reason: str) -> list[str]:
         """Return what Events of the application with a reason say."""
         query = {"fieldSelector": f"involvedObject.name={APPLICATION},reason={reason}"}

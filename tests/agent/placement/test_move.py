@@ -177,6 +177,22 @@ def test_an_expired_request_does_not_affect_the_running_executor(placed: Placed,
     placed.check_ledger()
 
 
+def test_a_pod_that_the_api_server_refuses_is_not_asked_for(placed: Placed, two: dict[str, str]) -> None:
+    """Since Spark 4.2 some refused pods end the application. The placement goes on once there is room."""
+    with placed.full_quota(), placed.load():
+        response = placed.reaches(placed.request(min(two), "ANY_OTHER", expiry_seconds=4), FAILED)
+        assert "after 4 s: the API server takes no pod for it: " in response.message
+        assert "exceeded quota: full" in response.message
+        waits = placed.request(min(two), "ANY_OTHER")
+        placed.reaches(waits, IN_PROGRESS)
+        eventually(lambda: "stays until the API server takes a pod in its place: " in placed.response(waits).message, "it to wait")
+        assert placed.alone() == two
+    placed.reaches(waits, SUCCEEDED)
+    assert "executor failures" not in placed.driver.log
+    placed.batches(1)
+    placed.check_ledger()
+
+
 def test_executors_whose_time_is_over_are_decommissioned_together(placed: Placed, two: dict[str, str]) -> None:
     """Also one whose turn has not come; and what was asked for in vain does not stay."""
     first, second = sorted(two)
