@@ -97,7 +97,7 @@ class BeforeCommit:
     ) -> None:
         self._host, self._request, self._reporter, self._concerns = host, request, reporter, concerns
         self._for_next_version = for_next_version
-        self._starts = Starts(host, concerns, self._pause)
+        self._starts = Starts(host, concerns, self._pause, lambda message: reporter.change(message=message))
         self._targets: tuple[UncommittedQuery, ...] = ()
         self._outputs_checked: set[TrackedQuery] = set()
 

@@ -19,6 +19,8 @@ _RESTART_SECONDS = 2.0
 """For an application that has stopped a query to start it again."""
 _RESTLESS = 3
 """So many times within one drain a query is stopped by an application that does so again and again."""
+_SILENT_SECONDS = 10.0
+_STARTING = "waits until the application has started {}, which takes long where a source or a listener does"
 
 
 class Starts:
@@ -32,10 +34,14 @@ class Starts:
         Tells of a query whether it belongs to the drain.
     pause
         Waits for a moment; raises `DrainEndedError` where the drain is not to go on.
+    tell
+        Puts a message into the drain's report.
     """
 
-    def __init__(self, host: DrainHost, concerns: Callable[[TrackedQuery], bool], pause: Callable[[], None]) -> None:
-        self._host, self._concerns, self._pause = host, concerns, pause
+    def __init__(
+        self, host: DrainHost, concerns: Callable[[TrackedQuery], bool], pause: Callable[[], None], tell: Callable[[str], object]
+    ) -> None:
+        self._host, self._concerns, self._pause, self._tell = host, concerns, pause, tell
         self._seen: set[TrackedQuery] = set()
         self._awaited: set[TrackedQuery] = set()
 
@@ -83,14 +89,20 @@ class Starts:
         """Let the starts in flight come to their ends: what they start has to be planned too."""
         gate = self._host.gate
         awaited = [item for item in gate.starts_in_flight() if self._concerns(item)]
+        starting = ", ".join(item.label for item in awaited)
+        tell_at, told = monotonic() + _SILENT_SECONDS, False
         try:
             while any(item in awaited for item in gate.starts_in_flight()):
+                if not told and monotonic() > tell_at:
+                    told = True
+                    self._tell(_STARTING.format(starting))
                 self._pause()
         except DrainEndedError as ended:
             if ended.reason != reasons.DEADLINE_EXCEEDED:
                 raise
-            starting = ", ".join(item.label for item in awaited)
             raise ended.adding(f"still being started: {starting}") from ended
+        if told:
+            self._tell("")
 
 
 def _was_stopped(item: TrackedQuery) -> bool:

@@ -206,9 +206,11 @@ class UncommittedQuery:
 
     def report_given_up(self, running: Collection[str]) -> QueryReport:
         """Return the query as it is once the drain is given up, by the keys of the queries that run: it may have ended, or run again."""
-        if self.key in running:
+        standing = self._tracked.standing()
+        again = self.key != self.label and self.key in running  # several may have one label
+        if standing is Standing.RUNS or again:
             return replace(self._report, state="Running")
-        return replace(self._report, state="Failed" if self._tracked.standing() is Standing.FAILED else "Ended")
+        return replace(self._report, state="Failed" if standing is Standing.FAILED else "Ended")
 
     def commit(self, drain_id: str) -> CommittedQuery:
         """Hand the query over to what happens past the point of no return."""

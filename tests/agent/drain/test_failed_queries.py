@@ -254,17 +254,21 @@ def test_a_withdrawn_drain_reports_what_became_of_each_query_meanwhile(warm: War
     queries = {name: start(warm, tmp_path, name) for name in ("orders", "stopped", "again")}
     writer = read(warm.session, tmp_path).writeStream.queryName("failed").option("checkpointLocation", str(tmp_path / "failed"))
     queries["failed"] = writer.foreachBatch(break_when_told).start()
+    for name, function in (("", to_files(tmp_path / "unnamed")), ("unnamed and failed", break_when_told)):
+        queries[name] = read(warm.session, tmp_path).select("id").writeStream.foreachBatch(function).start()
     for query in queries.values():
         query.processAllAvailable()
-    with warm.requested(execution="AfterApproval") as asked:
+    with warm.requested(execution="AfterApproval", checkpoint__policy="Keep") as asked:
         warm.drains.reaches(asked, "Acknowledged", reason="AwaitingApproval")
         broken.touch()
         feed.add(1)
-        eventually(lambda: queries["failed"].exception() is not None, "one to fail")
+        for name in ("failed", "unnamed and failed"):
+            eventually(lambda name=name: queries[name].exception() is not None, "it to fail")  # type: ignore[misc]
         for name in ("stopped", "again"):
             queries[name].stop()
         start(warm, tmp_path, "again").processAllAvailable()
         warm.drains.withdraw(asked)
         drain = warm.drains.reaches(asked, "Withdrawn")
-    states = {query["name"]: query["state"] for query in drain["queries"]}
-    assert states == {"orders": "Running", "stopped": "Ended", "again": "Running", "failed": "Failed"}
+    states = sorted((query["name"], query["state"]) for query in drain["queries"])
+    unnamed = [("", "Failed"), ("", "Running")]
+    assert states == [*unnamed, ("again", "Running"), ("failed", "Failed"), ("orders", "Running"), ("stopped", "Ended")]

@@ -42,8 +42,19 @@ def test_how_long_a_restart_is_waited_for(monkeypatch: pytest.MonkeyPatch, resta
     application = Application(*restarts)
     monkeypatch.setattr(starts, "monotonic", lambda: application.now)
     host = Mock(**{"registry.all": application.queries, "held.ended.return_value": False})
-    of_drain = Starts(host, lambda _: True, application.pause)
+    of_drain = Starts(host, lambda _: True, application.pause, Mock())
     of_drain.let_restart()
     first = application.now
     of_drain.let_restart()
     assert (first, application.now) == pytest.approx((waited, waited), abs=0.15)  # what was waited for once is not waited for again
+
+
+@pytest.mark.parametrize("seconds", [9.0, 30.0])
+def test_a_start_that_takes_long_is_told(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    application, slow = Application(), Mock(label="query 'slow'")
+    told: list[str] = []
+    monkeypatch.setattr(starts, "monotonic", lambda: application.now)
+    host = Mock(**{"gate.starts_in_flight": lambda: [slow] if application.now < seconds else []})
+    Starts(host, lambda _: True, application.pause, told.append).wait()
+    message = "waits until the application has started query 'slow', which takes long where a source or a listener does"
+    assert told == ([message, ""] if seconds > 10 else [])
