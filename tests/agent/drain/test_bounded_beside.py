@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.agent.driver.streams import start, writer
+from tests.agent.apps.sinks import counted, read, to_files
+from tests.agent.driver.streams import Started, start, writer
 from tests.agent.harness import Feed, eventually, exactly, ids_in
 from tests.agent.warm import Warm
 
@@ -61,3 +62,31 @@ def test_a_query_reads_on_while_a_drain_waits_for_bounded_ones(warm: Warm, tmp_p
         gates[1].free.set()
         warm.drains.reaches(asked, "Drained")
         assert ids_in(out) == exactly(feed.ids)
+
+
+def test_one_that_is_stopped_is_drained_where_it_stands(warm: Warm, tmp_path: Path) -> None:
+    """What it has not read is left to its next start."""
+    feed, block = Feed(tmp_path / "input"), tmp_path / "block"
+    feed.add(4)
+    block.touch()
+
+    def begin() -> StreamingQuery:
+        windows = counted(read(warm.session, tmp_path), width="1 second").writeStream.queryName("stopped").trigger(availableNow=True)
+        return (
+            windows.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(to_files(tmp_path / "out", block=block)).start()
+        )
+
+    query = begin()
+    eventually((tmp_path / "blocked").exists, "a batch to run")
+    with warm.requested(queries="stopped", afterDrain="Keep") as asked:
+        warm.drains.reaches(asked, "Stopping", reason="BatchRunning")
+        stopping = Started(query.stop)
+        block.unlink()
+        stopping.result(60)
+        drain = warm.drains.reaches(asked, "Drained")
+    (report,) = drain["queries"]
+    assert len(ids_in(tmp_path / "out")) < len(feed.ids)
+    assert all('"logOffset":3' not in offset for offset in report["endOffsets"].values())
+    begin().awaitTermination()
+    warm.drain()
+    assert ids_in(tmp_path / "out") == exactly(feed.ids)
