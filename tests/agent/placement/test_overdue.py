@@ -48,6 +48,9 @@ class Pods:
             found["2"] = ExecutorPod(executor_id="2", name="app-2", phase="Pending", placement_id=self.placement_id)
         return found
 
+    def like(self, _: str) -> None:
+        """Return nothing that the API server could be asked for."""
+
     def delete(self, pod: ExecutorPod) -> None:
         """Do nothing: what is not asked for any more is gone."""
 
