@@ -163,8 +163,8 @@ class UncommittedQuery:
             It has ended with an exception.
         """
         live = self._tracked.live
-        if not live.thread_alive and live.error:
-            raise QueryEndedError(live.error)
+        if not live.thread_alive and (error := live.error):
+            raise QueryEndedError(error)
 
     def check_outputs(self) -> None:
         """Try, with a Spark job that writes no rows, whether what the drain is to write beside the sink can be written.

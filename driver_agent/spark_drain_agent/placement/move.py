@@ -185,7 +185,7 @@ class Move:
 
     def _refused(self) -> str:
         try:
-            alike = self._pods.like(self._source.executor_id)
+            alike = self._pods.like(self._source)
         except JavaError as error:
             LOG.warning("placement %s: executors' pods cannot be read: %s", self._request.placement_id, in_words(error))
             return ""

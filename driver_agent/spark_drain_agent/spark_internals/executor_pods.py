@@ -116,15 +116,10 @@ class ExecutorPods:
 
     def pods(self) -> dict[str, ExecutorPod]:
         """Return the pods of the application's executors by executor id."""
-        found = (_pod(json.loads(str(self._json(item)))) for item in self._list({}))
+        run_id, pods = self._internals.application_id, self._client.pods().inNamespace(self._namespace)
+        listed = pods.withLabel("spark-app-selector", run_id).withLabel("spark-role", "executor").list()
+        found = (_pod(json.loads(str(self._json(item)))) for item in listed.getItems())
         return {pod.executor_id: pod for pod in found}
-
-    def _list(self, labels: Mapping[str, str]) -> Any:
-        """Return the pods of the application's executors, those with some labels more."""
-        listed = self._client.pods().inNamespace(self._namespace)
-        for name, value in {"spark-app-selector": self._internals.application_id, "spark-role": "executor", **labels}.items():
-            listed = listed.withLabel(name, value)
-        return listed.list().getItems()
 
     def unusable(self, node: str) -> str:
         """Return why no pod can be bound to a node, or "": also where the driver may not read nodes, as is usual."""
@@ -136,17 +131,17 @@ class ExecutorPods:
             return f"there is no node {node}"
         return f"node {node} is cordoned" if found.getSpec().getUnschedulable() else ""
 
-    def like(self, executor_id: str) -> dict[str, Any] | None:
-        """Return a new pod like that of an executor; None where it has none any more."""
-        items = self._list({"spark-exec-id": executor_id})
-        if not items:
+    def like(self, pod: ExecutorPod) -> dict[str, Any] | None:
+        """Return a new pod like one that is there; None where it is gone."""
+        there = self._client.pods().inNamespace(self._namespace).withName(pod.name).get()
+        if there is None:
             return None
-        found = json.loads(str(self._json(items[0])))
+        found = json.loads(str(self._json(there)))
         metadata = {key: found["metadata"].get(key) or {} for key in ("labels", "annotations")}
         owners = found["metadata"].get("ownerReferences") or []
         spec = {key: value for key, value in found["spec"].items() if key not in ("nodeName", "ephemeralContainers")}
-        name = f"{found['metadata']['name']}-placement"
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "ownerReferences": owners, **metadata}, "spec": spec}
+        new = {"name": f"{pod.name}-placement", "ownerReferences": owners, **metadata}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": new, "spec": spec}
 
     def refused(self, pod: Mapping[str, Any]) -> str:
         """Return why the API server takes no such pod, or "": also where that cannot be known.

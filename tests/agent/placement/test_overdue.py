@@ -48,7 +48,7 @@ class Pods:
             found["2"] = ExecutorPod(executor_id="2", name="app-2", phase="Pending", placement_id=self.placement_id)
         return found
 
-    def like(self, _: str) -> None:
+    def like(self, _: ExecutorPod) -> None:
         """Return nothing that the API server could be asked for."""
 
     def delete(self, pod: ExecutorPod) -> None:
